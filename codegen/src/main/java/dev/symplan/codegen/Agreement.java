@@ -68,7 +68,10 @@ public final class Agreement {
     return switch (instruction) {
       case Collective collective -> Optional.of(collective.group());
       case LocalOp op -> op.group();
-      case Instruction.Fused _, Instruction.RecordEvent _, Instruction.AwaitEvent _ ->
+      case Instruction.Fused _,
+          Instruction.Border _,
+          Instruction.RecordEvent _,
+          Instruction.AwaitEvent _ ->
           Optional.empty();
     };
   }
@@ -108,7 +111,10 @@ public final class Agreement {
               ImmutableLongArray.of(),
               ImmutableLongArray.of(),
               "'%s' (%s)".formatted(op.name(), op.span().shortForm()));
-      case Instruction.Fused _, Instruction.RecordEvent _, Instruction.AwaitEvent _ ->
+      case Instruction.Fused _,
+          Instruction.Border _,
+          Instruction.RecordEvent _,
+          Instruction.AwaitEvent _ ->
           throw new IllegalArgumentException("local work and events are the rank's own affair");
     };
   }

@@ -4,6 +4,7 @@ import com.google.common.base.Strings;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.AwaitEvent;
+import dev.symplan.codegen.Instruction.Border;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.GroupUse;
@@ -106,6 +107,12 @@ final class ExecutableText {
                       operands(op.args()),
                       op.group().map(ExecutableText::group).orElse("")));
       case Collective c -> row(stream, join(c.results()), collective(c));
+      case Border(var graph, int inputs, int outputs, boolean independent) ->
+          row(
+              stream,
+              "",
+              "graph %s begins, from in%s and out%s%s"
+                  .formatted(graph, inputs, outputs, independent ? ", independent" : ""));
       case RecordEvent(var _, int event) -> row(stream, "", "record event " + event);
       case AwaitEvent(var _, int event) -> row(stream, "", "await event " + event);
     };

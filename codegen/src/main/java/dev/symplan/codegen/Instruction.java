@@ -128,6 +128,22 @@ public sealed interface Instruction {
     }
   }
 
+  /**
+   * Where another graph of the program begins: everything before it has ended, and a session may
+   * stop here.
+   *
+   * @param graph the name of the graph behind it
+   * @param inputs the number of inputs of the graphs before it
+   * @param outputs the number of outputs of the graphs before it
+   * @param independent whether nothing behind it needs what is made, or was donated, before it
+   */
+  record Border(String graph, int inputs, int outputs, boolean independent) implements Instruction {
+    @Override
+    public StreamKind stream() {
+      return StreamKind.COMPUTE;
+    }
+  }
+
   /** Marks a point of a stream. */
   record RecordEvent(StreamKind stream, int event) implements Instruction {}
 

@@ -3,6 +3,7 @@ package dev.symplan.codegen;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Instruction.AwaitEvent;
+import dev.symplan.codegen.Instruction.Border;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.GroupUse;
@@ -11,9 +12,11 @@ import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.Instruction.Region;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Rows;
+import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.Buffer;
@@ -23,6 +26,7 @@ import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -65,6 +69,8 @@ public final class Lowering {
   private RankProgram program() {
     for (var step : rankPlan.steps()) {
       switch (step) {
+        case Step.Compute(int op) when ProgramGraph.isBorder(rankPlan.graph().ops().get(op)) ->
+            instructions.add(border(op));
         case Step.Compute(int op) -> compute(rankPlan.graph().ops().get(op));
         case Step.Fused(var ops) -> fused(ops);
         case Step.Start(int k) -> start(k);
@@ -88,6 +94,31 @@ public final class Lowering {
         rankPlan.buffers().stream().map(Lowering::buffer).collect(ImmutableList.toImmutableList()),
         instructions.build(),
         events);
+  }
+
+  private Border border(int op) {
+    var call = rankPlan.graph().ops().get(op).call();
+    int inputs = Math.toIntExact(call.integer("inputs"));
+    int outputs = Math.toIntExact(call.integer("outputs"));
+    return new Border(call.string("graph"), inputs, outputs, isIndependent(op, inputs, outputs));
+  }
+
+  /** Inputs that were not donated stay as they are, whichever graphs run. */
+  private boolean isIndependent(int border, int inputs, int outputs) {
+    var graph = rankPlan.graph();
+    var kept = new HashSet<Value>();
+    graph.inputs().stream()
+        .filter(input -> !input.isTensor() || input.tensor().space() != MemorySpace.DONATED)
+        .forEach(kept::add);
+    kept.addAll(graph.inputs().subList(inputs, graph.inputs().size()));
+    for (var op : graph.ops().subList(border + 1, graph.ops().size())) {
+      if (!kept.containsAll(op.operands())) {
+        return false;
+      }
+      kept.addAll(op.results());
+    }
+    return graph.outputs().subList(outputs, graph.outputs().size()).stream()
+        .allMatch(output -> kept.containsAll(output.operands()));
   }
 
   private static RankProgram.Buffer buffer(Buffer buffer) {

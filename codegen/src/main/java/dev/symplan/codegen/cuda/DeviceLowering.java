@@ -1,9 +1,11 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction;
 import dev.symplan.codegen.Instruction.AwaitEvent;
+import dev.symplan.codegen.Instruction.Border;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.LocalOp;
@@ -29,20 +31,37 @@ public final class DeviceLowering {
 
   private static DeviceProgram lower(RankProgram program, CollectiveLowering collectives) {
     int rank = program.rank();
+    var all = ImmutableList.<DeviceStep>builder();
+    var begins = ImmutableIntArray.builder();
+    begins.add(0);
+    int count = 0;
     var steps = new ProductJoining(rank);
     for (var instruction : program.instructions()) {
+      var into = steps;
       switch (instruction) {
         case LocalOp op ->
             RegisteredLowering.lower(rank, op, () -> collectives.pad(op))
-                .ifPresentOrElse(
-                    steps::add, () -> LocalLowering.lower(rank, op).forEach(steps::add));
-        case Fused fused -> steps.add(fused);
-        case Collective collective -> collectives.lower(rank, collective).forEach(steps::add);
-        case RecordEvent(var stream, int event) -> steps.add(new DeviceStep.Mark(stream, event));
-        case AwaitEvent(var stream, int event) -> steps.add(new DeviceStep.Await(stream, event));
+                .ifPresentOrElse(into::add, () -> LocalLowering.lower(rank, op).forEach(into::add));
+        case Fused fused -> into.add(fused);
+        case Collective collective -> collectives.lower(rank, collective).forEach(into::add);
+        case Border _ -> {
+          // No launch is of two graphs, which may run apart.
+          var own = steps.build();
+          all.addAll(own);
+          count += own.size();
+          begins.add(count);
+          steps = new ProductJoining(rank);
+        }
+        case RecordEvent(var stream, int event) -> into.add(new DeviceStep.Mark(stream, event));
+        case AwaitEvent(var stream, int event) -> into.add(new DeviceStep.Await(stream, event));
       }
     }
-    return new DeviceProgram(rank, steps.build(), program.events(), collectives.pads());
+    return new DeviceProgram(
+        rank,
+        all.addAll(steps.build()).build(),
+        begins.build(),
+        program.events(),
+        collectives.pads());
   }
 
   /**
@@ -56,7 +75,7 @@ public final class DeviceLowering {
       switch (instruction) {
         case LocalOp op -> LocalLowering.lower(rank, op).forEach(steps::add);
         case Fused fused -> steps.add(fused);
-        case Collective _, RecordEvent _, AwaitEvent _ -> {}
+        case Collective _, Border _, RecordEvent _, AwaitEvent _ -> {}
       }
     }
     return steps.build();

@@ -1,15 +1,18 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.planner.machine.Workspace;
 
 /**
  * What one rank's GPU does in a run.
  *
+ * @param begins for each graph of the program, its first step
  * @param events the number of events
  * @param pads the number of signal pads of the whole executable
  */
-public record DeviceProgram(int rank, ImmutableList<DeviceStep> steps, int events, int pads) {
+public record DeviceProgram(
+    int rank, ImmutableList<DeviceStep> steps, ImmutableIntArray begins, int events, int pads) {
 
   /** Blocks of a kernel that meets its peers: each block has its own flags. */
   public static final int MAX_BLOCKS = 128;
@@ -28,4 +31,14 @@ public record DeviceProgram(int rank, ImmutableList<DeviceStep> steps, int event
 
   /** A kernel that gives up says this in its failure word, and the position of who did not come. */
   public static final int FIRST_PEER = 2;
+
+  /** {@return the steps of one graph of the program} */
+  public ImmutableList<DeviceStep> steps(int graph) {
+    return steps.subList(begins.get(graph), end(graph));
+  }
+
+  /** {@return the step behind the last one of a graph of the program} */
+  public int end(int graph) {
+    return graph + 1 < begins.length() ? begins.get(graph + 1) : steps.size();
+  }
 }

@@ -2,13 +2,18 @@ package dev.symplan.ir.aten;
 
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.InferRule;
+import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.OpTypeException;
+import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * The ops that the planner puts in: a copy, and collectives whose slices lie along any dimension of
- * a tensor. {@code config} names the algorithm, as in {@code _c10d_functional}.
+ * The ops that the planner puts in: a copy, the border between two graphs of a program, and
+ * collectives whose slices lie along any dimension of a tensor. {@code config} names the algorithm,
+ * as in {@code _c10d_functional}.
  */
 final class SymplanOps {
   private SymplanOps() {}
@@ -20,6 +25,13 @@ final class SymplanOps {
                     .rule(
                         InferRule.single(
                             call -> OpResult.fresh(call.tensor("self").contiguous())))),
+            Table.ops(
+                """
+                symplan::border(str graph, int inputs, int outputs) -> ()
+                """,
+                SymplanOps::border,
+                OpTrait.SIDE_EFFECT,
+                OpTrait.BORDER),
             CollectiveOps.table(
                 Kind.ALL_GATHER,
                 """
@@ -39,5 +51,19 @@ final class SymplanOps {
                 """,
                 CollectiveOps::exchangedAlong))
         .flatMap(specs -> specs);
+  }
+
+  private static List<OpResult> border(OpCall call) {
+    if (call.string("graph").isEmpty()) {
+      throw new OpTypeException("the graph behind a border has a name");
+    }
+    if (!isCount(call.integer("inputs")) || !isCount(call.integer("outputs"))) {
+      throw new OpTypeException("the inputs and outputs before a border are counted from 0");
+    }
+    return List.of();
+  }
+
+  private static boolean isCount(long number) {
+    return number >= 0 && number <= Integer.MAX_VALUE;
   }
 }

@@ -76,6 +76,11 @@ public record OpDef(
     return rule.isEmpty() && schema.isUnbounded();
   }
 
+  /** {@return whether no op may move across this one, nor a collective run beside it} */
+  public boolean isFence() {
+    return isUnbounded() || has(OpTrait.BORDER);
+  }
+
   /**
    * {@return what the op gives for these arguments; absent where there is no rule}
    *

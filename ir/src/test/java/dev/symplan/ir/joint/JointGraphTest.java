@@ -189,6 +189,26 @@ class JointGraphTest {
   }
 
   @Test
+  void graphsHaveNamesOfTheirOwn() {
+    var text = "graph a(x: f32[4]) {\n  y = aten::neg(x)\n  return y\n}\n";
+    var joint = join(Optional.empty(), text, text, text);
+    assertThat(ProgramGraph.allOf(joint.graphs().getFirst()))
+        .extracting(ProgramGraph::name)
+        .containsExactly("a", "a_1", "a_2");
+    assertThat(ProgramGraph.allOf(joint.graphs().getFirst()))
+        .extracting(ProgramGraph::firstOutput)
+        .containsExactly(0, 1, 2);
+  }
+
+  @Test
+  void refusesGraphsThatWereJoinedBefore() {
+    var joint = GraphPrinter.print(join(Optional.empty(), FORWARD, BACKWARD));
+    var again = joint.substring(joint.indexOf("group"));
+    assertThatThrownBy(() -> join(Optional.empty(), again, BACKWARD))
+        .hasMessageContaining("graph 'forward' consists of several graphs already");
+  }
+
+  @Test
   void refusesASingleGraph() {
     assertThatThrownBy(() -> join(Optional.empty(), FORWARD))
         .hasMessageContaining("there is only one graph");

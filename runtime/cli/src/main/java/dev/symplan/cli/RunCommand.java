@@ -102,6 +102,13 @@ final class RunCommand extends ConsoleCommand {
   private boolean check;
 
   @Option(
+      names = "--one-by-one",
+      description =
+          "Run the graphs of a program one after the other, as a caller does who works between"
+              + " them, and not all at once.")
+  private boolean oneByOne;
+
+  @Option(
       names = "--no-compare",
       description =
           "Do not evaluate the graph without a plan, and compare nothing. Large graphs run faster.")
@@ -286,7 +293,11 @@ final class RunCommand extends ConsoleCommand {
               : compare && Reference.canEvaluate(plan)
                   ? Reference.evaluate(plan, inputs, new Evaluation(plan, options, console))
                   : List.<List<Optional<HostTensor>>>of();
-      session.run();
+      if (oneByOne) {
+        session.graphs().forEach(graph -> session.run(graph.name()));
+      } else {
+        session.run();
+      }
       var report = new RunReport(plan, console);
       report.describe(backend, origin);
       outputs.ifPresent(folder -> write(session, folder));

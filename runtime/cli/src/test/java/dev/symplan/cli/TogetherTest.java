@@ -9,7 +9,9 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -55,9 +57,14 @@ class TogetherTest {
                   outputs.put("out" + (Integer.parseInt(name.substring(3)) + 1), tensor));
       Safetensors.write(folder.resolve("rank%s.outputs.safetensors".formatted(rank)), outputs);
     }
-    var ran = run("run", folder.toString(), "--check");
-    assertThat(ran.out()).contains("ok: all 20 outputs agree");
-    assertThat(ran.code()).isZero();
+    for (var how : List.of(List.<String>of(), List.of("--one-by-one"))) {
+      var ran =
+          run(
+              Stream.concat(Stream.of("run", folder.toString(), "--check"), how.stream())
+                  .toArray(String[]::new));
+      assertThat(ran.out()).contains("ok: all 20 outputs agree");
+      assertThat(ran.code()).isZero();
+    }
   }
 
   private static Map<String, HostTensor> tensors(Path of, int rank, String what) {
@@ -68,6 +75,44 @@ class TogetherTest {
     var found = tensors(of, rank, what).get(name);
     assertThat(found).as("%s %s", of, name).isNotNull();
     return found;
+  }
+
+  @Test
+  void aPlanNamesItsGraphs() throws IOException {
+    var files = List.of(folder.resolve("forward.fx.txt"), folder.resolve("backward.fx.txt"));
+    Files.copy(FORWARD.resolve("graph.fx.txt"), files.getFirst());
+    Files.copy(BACKWARD.resolve("graph.fx.txt"), files.getLast());
+    var plan = folder.resolve("step.plan").toString();
+    var compiled =
+        run(
+            "compile",
+            files.getFirst().toString(),
+            files.getLast().toString(),
+            "--together",
+            "--ranks",
+            "4",
+            "-o",
+            plan);
+    assertThat(compiled.code()).as(compiled.toString()).isZero();
+    assertThat(run("dump", plan).out())
+        .containsPattern("graph +forward: steps 0 to [0-9]+ .* in use across its end")
+        .containsPattern("graph +backward: steps [0-9]+ to [0-9]+ ");
+    assertThat(run("dump", plan, "--view", "schedule").out()).contains("graph 'backward' begins");
+    assertThat(run("dump", plan, "--view", "memory").out())
+        .containsPattern("\\|forward +\\|backward");
+    assertThat(run("explain", plan, "mm_1").out()).contains("made in graph 'forward', read in");
+    var whole = folder.resolve("whole.plan").toString();
+    run(
+        "compile",
+        files.getFirst().toString(),
+        files.getLast().toString(),
+        "--together",
+        "--across-graphs",
+        "--ranks",
+        "4",
+        "-o",
+        whole);
+    assertThat(run("diff", plan, whole).out()).contains("graphs run  forward, backward → forward");
   }
 
   @Test

@@ -2,18 +2,35 @@ package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.GraphSignature;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.util.Optional;
 
-/** What is the same in the sessions of all backends: the signature, and what may be bound to it. */
+/**
+ * What is the same in the sessions of all backends: the signature, what may be bound to it, and in
+ * which order graphs run.
+ */
 public abstract class ExecutableSession implements Session {
+  /** All graphs, one after the other. */
+  public static final int ALL = -1;
+
   private final Executable executable;
+  private final ImmutableList<GraphSignature> graphs;
   private boolean closed;
+
+  /** The graph behind the one that has run; if it is independent, any such graph may run. */
+  private int next;
+
+  /** The independent graph after which those up to {@link #next} ran. */
+  private int begun;
 
   protected ExecutableSession(Executable executable) {
     this.executable = executable;
+    this.graphs = GraphSignature.allOf(executable);
   }
 
   protected final Executable executable() {
@@ -40,6 +57,80 @@ public abstract class ExecutableSession implements Session {
   }
 
   @Override
+  public final ImmutableList<GraphSignature> graphs() {
+    return graphs;
+  }
+
+  @Override
+  public final void run() {
+    requireOpen();
+    next = 0;
+    execute(ALL);
+  }
+
+  @Override
+  public final void run(String graph) {
+    requireOpen();
+    int index = index(graph);
+    if (isAwaited(next) ? index != next : !graphs.get(index).independent()) {
+      throw new IllegalStateException(
+          isAwaited(next)
+              ? "graph '%s' comes next, not '%s'; restart() gives up what it was to take"
+                  .formatted(graphs.get(next).name(), graph)
+              : "graph '%s' needs what graph '%s' makes: run that one first"
+                  .formatted(graph, graphs.get(index - 1).name()));
+    }
+    execute(index);
+    begun = isAwaited(next) ? begun : index;
+    next = (index + 1) % graphs.size();
+  }
+
+  /** Whether a graph takes what those before it made, so that no other one may run now. */
+  private boolean isAwaited(int graph) {
+    return !graphs.get(graph).independent();
+  }
+
+  @Override
+  public final void restart() {
+    next = 0;
+  }
+
+  private int index(String graph) {
+    for (int i = 0; i < graphs.size(); i++) {
+      if (graphs.get(i).name().equals(graph)) {
+        return i;
+      }
+    }
+    throw new IllegalArgumentException(
+        "no graph has the name '%s'; graphs: %s"
+            .formatted(graph, graphs.stream().map(GraphSignature::name).toList()));
+  }
+
+  /**
+   * Runs a graph on all ranks to its end, or {@link #ALL}. All that came before it in the program
+   * has run.
+   */
+  protected abstract void execute(int graph);
+
+  @Override
+  public final Optional<HostTensor> input(int rank, int index) {
+    requireOpen();
+    var ref = program(rank).inputs().get(index);
+    if (isAwaited(next)
+        && index >= graphs.get(begun).firstInput()
+        && index < graphs.get(next).firstInput()
+        && ref.filter(input -> input.type().space() == MemorySpace.DONATED).isPresent()) {
+      throw new IllegalStateException(
+          "input '%s' was donated to a graph that has run, so that graph '%s' may use its memory; run the rest, or restart()"
+              .formatted(inputNames().get(index), graphs.get(next).name()));
+    }
+    return inputMemory(rank, index);
+  }
+
+  /** {@return the memory of an input} */
+  protected abstract Optional<HostTensor> inputMemory(int rank, int index);
+
+  @Override
   public final boolean isExternalInput(int rank, int index) {
     return program(rank).inputs().get(index).filter(ref -> ref.arena().isExternal()).isPresent();
   }
@@ -48,6 +139,7 @@ public abstract class ExecutableSession implements Session {
   public final void bindInput(int rank, int index, HostTensor tensor) {
     requireOpen();
     var name = "input '%s' of rank %s".formatted(inputNames().get(index), rank);
+    requireBindable(name, index < graphs.get(next).firstInput());
     var ref = program(rank).inputs().get(index);
     if (ref.isEmpty() || ref.get().arena() != ArenaKind.EXTERNAL_INPUT) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
@@ -60,6 +152,8 @@ public abstract class ExecutableSession implements Session {
   public final void bindOutput(int rank, int index, HostTensor tensor) {
     requireOpen();
     var name = "output %s of rank %s".formatted(index, rank);
+    // A graph that has run may have written what a later one gives.
+    requireBindable(name, true);
     var ref = program(rank).outputs().get(index);
     if (ref.isEmpty() || !ref.get().arena().isExternal()) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
@@ -73,6 +167,15 @@ public abstract class ExecutableSession implements Session {
     }
     requireFits(ref.get(), tensor, name);
     useAsOutput(rank, ref.get(), tensor);
+  }
+
+  /** What graphs of the program have used already stays where it is until the program ends. */
+  private void requireBindable(String name, boolean mayBeUsed) {
+    if (isAwaited(next) && mayBeUsed) {
+      throw new IllegalStateException(
+          "%s can only be bound before graph '%s' runs; run the rest, or restart()"
+              .formatted(name, graphs.get(begun).name()));
+    }
   }
 
   private static void requireFits(TensorRef ref, HostTensor tensor, String name) {

@@ -2,6 +2,7 @@ package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
+import dev.symplan.codegen.GraphSignature;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.failure.RunException;
@@ -102,11 +103,40 @@ public interface Session extends AutoCloseable {
   void bindOutput(int rank, int index, HostTensor tensor);
 
   /**
-   * Runs all ranks to their ends.
+   * Runs all graphs on all ranks to their ends, from the first one on.
    *
    * @throws RunException when a rank fails or waits too long; the session cannot be used after that
    */
   void run();
+
+  /**
+   * {@return the graphs that a run executes, in this order} They are several where graphs were
+   * compiled {@code --together}, each with its own inputs and outputs.
+   */
+  ImmutableList<GraphSignature> graphs();
+
+  /**
+   * Runs one graph on all ranks to its end. A graph that takes what others made runs directly
+   * behind them, in the order in which they were given; what they hand on stays in the arenas. Any
+   * {@link GraphSignature#independent} graph may run at other times, again and again: such graphs
+   * share only inputs, and use the same memory for all else.
+   *
+   * <p>Inputs of a graph may be filled at any time before it runs; donated ones, after the last
+   * other graph that does not hand anything to it. Outputs are good until an independent graph
+   * runs. Memory is bound before an independent graph runs, or as an input of a graph that has not
+   * run.
+   *
+   * @throws IllegalArgumentException when no graph is called so
+   * @throws IllegalStateException when another graph must run before it
+   * @throws RunException when a rank fails or waits too long; the session cannot be used after that
+   */
+  void run(String graph);
+
+  /**
+   * Gives up the graphs that were to take what others made: an independent one comes next. All
+   * processes of a session do the same.
+   */
+  void restart();
 
   /**
    * Measures how long a run takes in the steady state: on devices by their own clock, with as

@@ -6,6 +6,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.graph.RankAgreement;
+import dev.symplan.ir.joint.BorderCheck;
 import dev.symplan.planner.pass.Facts;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
@@ -14,6 +15,7 @@ import dev.symplan.planner.pass.ProgramPass;
 import dev.symplan.planner.pass.RankClass;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphChoice;
+import dev.symplan.planner.pass.analysis.LateWrites;
 import dev.symplan.planner.pass.analysis.SpaceChoice;
 import dev.symplan.planner.pass.rewrite.Groups;
 import java.util.stream.IntStream;
@@ -33,13 +35,19 @@ final class CheckProgram extends ProgramPass {
     RankAgreement.check(
         new Program(program.groups(), program.declarations(), distinct, program.endNotes()), sink);
     sink.throwIfErrors();
+    BorderCheck.check(distinct, sink);
     Groups.check(program.groups(), graphOfRank, sink);
     sink.throwIfErrors();
     SpaceChoice.checkNames(context.options(), distinct);
     var classes = ImmutableList.<RankClass>builder();
     for (var graph : distinct) {
-      classes.add(new RankClass(ranks(graph, graphOfRank), analyses(graph, context)));
+      var analyses = analyses(graph, context);
+      if (!context.options().acrossGraphs()) {
+        LateWrites.check(analyses, sink);
+      }
+      classes.add(new RankClass(ranks(graph, graphOfRank), analyses));
     }
+    sink.throwIfErrors();
     return new PlanState(
         ImmutableList.of(new GraphState(classes.build(), Facts.NONE)), state.facts());
   }

@@ -55,6 +55,8 @@ public final class PlanMutator {
     OPERANDS,
     DIM,
     BARRIER,
+    BORDER,
+    MOVE_BORDER,
     LIFETIME,
     ARENA_SIZE,
     BOUND;
@@ -109,6 +111,8 @@ public final class PlanMutator {
           case STREAM, VARIANT, IN_PLACE, GROUP, ROOT, REDUCTION, OPERANDS, BARRIER ->
               collective(kind);
           case DIM -> dim();
+          case BORDER -> border();
+          case MOVE_BORDER -> steps(this::moveBorder);
           case LIFETIME -> buffer(this::relived);
           case ARENA_SIZE -> Optional.of(resizeArena());
           case BOUND -> Optional.of(rebound());
@@ -408,6 +412,53 @@ public final class PlanMutator {
                 rank.steps(),
                 rank.collectives(),
                 rank.local())));
+  }
+
+  /** Counts another number of inputs or outputs before a border, on all ranks or one. */
+  private Optional<Plan> border() {
+    if (rank.borders().isEmpty()) {
+      return Optional.empty();
+    }
+    int border = random.nextInt(rank.borders().size());
+    var param = random.nextBoolean() ? "inputs" : "outputs";
+    int by = random.nextInt(9) - 4;
+    boolean all = random.nextInt(4) > 0;
+    var ranks = new ArrayList<RankPlan>();
+    for (int i = 0; i < plan.rankPlans().size(); i++) {
+      var own = plan.rankPlans().get(i);
+      ranks.add(all || i == index ? bordered(own, border, param, by) : own);
+    }
+    return Optional.of(with(plan, ImmutableList.copyOf(ranks), plan.symmetric()));
+  }
+
+  private static RankPlan bordered(RankPlan own, int border, String param, int by) {
+    var ops = new ArrayList<>(own.graph().ops());
+    int at = own.borders().get(border);
+    var op = ops.get(at);
+    var args = new ArrayList<>(op.args());
+    args.set(
+        op.def().schema().indexOf(param), new Arg.Int(Math.max(0, op.call().integer(param) + by)));
+    ops.set(at, new Op(op.def(), ImmutableList.copyOf(args), op.results(), op.span(), op.notes()));
+    return new RankPlan(
+        own.graph().withOps(ops),
+        own.placements(),
+        own.buffers(),
+        own.steps(),
+        own.collectives(),
+        own.local());
+  }
+
+  private void moveBorder(List<Step> steps) {
+    var borders =
+        steps.stream()
+            .filter(step -> step instanceof Step.Compute(int op) && rank.borders().contains(op))
+            .toList();
+    if (borders.isEmpty()) {
+      throw new IllegalArgumentException("the plan is of one graph");
+    }
+    var border = borders.get(random.nextInt(borders.size()));
+    steps.remove(border);
+    steps.add(random.nextInt(steps.size() + 1), border);
   }
 
   private Optional<Plan> collective(Kind kind) {

@@ -42,6 +42,7 @@ final class PlanOracle {
   Optional<String> unsafe(Plan plan) {
     try {
       checkCollectives(plan);
+      BorderOracle.check(plan);
       for (int i = 0; i < plan.rankPlans().size(); i++) {
         var rank = plan.rankPlans().get(i);
         boolean beside = rank.collectives().stream().anyMatch(c -> c.isAsync());

@@ -260,6 +260,9 @@ final class PlannedRun implements GraphModel.Memory {
         case Step.Compute(int op) -> {
           require(
               rank.graph().ops().get(op).def().collective().isEmpty(), "nobody else takes part");
+          if (rank.graph().ops().get(op).def().has(OpTrait.BORDER)) {
+            fill(op);
+          }
           carryOut(op, null);
         }
         case Step.Fused(var ops) -> fused(ops.toArray());
@@ -274,6 +277,21 @@ final class PlannedRun implements GraphModel.Memory {
         .outputValues()
         .forEach(value -> require(!isElsewhere(value), "an output is elsewhere"));
     require(model.findsKept(this), "an input or output is not what it must be");
+  }
+
+  /** The caller may fill what a graph of the program takes when that is to begin. */
+  private void fill(int border) {
+    var ops = rank.graph().ops();
+    var inputs = rank.graph().inputs();
+    int from = (int) ops.get(border).call().integer("inputs");
+    int to = inputs.size();
+    for (int op = ops.size() - 1; op > border; op--) {
+      if (ops.get(op).def().has(OpTrait.BORDER)) {
+        to = (int) ops.get(op).call().integer("inputs");
+      }
+    }
+    require(0 <= from && from <= to && to <= inputs.size(), "inputs that are not there");
+    inputs.subList(from, to).forEach(input -> model.fill(this, input));
   }
 
   /** Whether the work of a side stream is put off as long as the steps allow. */

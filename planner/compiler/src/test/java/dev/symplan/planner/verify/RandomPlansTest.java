@@ -36,10 +36,12 @@ class RandomPlansTest {
           inPlace += (int) rank.collectives().stream().filter(CollectivePlan::inPlace).count();
         }
       } catch (CompileException e) {
-        // Outputs that the ranks cannot have in symmetric memory alike.
+        // Outputs that the ranks cannot have in symmetric memory alike, or that change later.
         assertThat(e)
             .as("seed %s", seed)
-            .hasMessageContaining("is placed in symmetric memory, but not on every rank");
+            .hasMessageMatching(
+                "(?s).*(is placed in symmetric memory, but not on every rank"
+                    + "|writes into '.*', which graph '.*' gives).*");
       } catch (RuntimeException e) {
         throw new AssertionError("seed " + seed + ": " + e.getMessage(), e);
       }

@@ -23,6 +23,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.SchemaParser;
+import dev.symplan.ir.testkit.Cuts;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
@@ -104,7 +105,10 @@ public final class RandomPrograms {
     return planned(seed).plan();
   }
 
-  /** {@return a random program and its plan; every third has ops without rules} */
+  /**
+   * {@return a random program and its plan; every third has ops without rules, every fourth several
+   * graphs}
+   */
   public static Planned planned(long seed) {
     var random = new Random(seed);
     var options =
@@ -116,7 +120,8 @@ public final class RandomPrograms {
             .withOverlap(random.nextInt(4) > 0)
             .withVariants(variants(random));
     var target = TARGETS.get(random.nextInt(TARGETS.size()));
-    var program = program(random, seed % 3 == 0);
+    var whole = program(random, seed % 3 == 0);
+    var program = seed % 4 == 1 ? Cuts.cut(whole, new Random(seed)) : whole;
     var budget = random.nextInt(3) == 0 ? OptionalDouble.empty() : OptionalDouble.of(100);
     var modes = RewriteOptions.Mode.values();
     var rewrites =

@@ -31,6 +31,8 @@ import java.util.function.Consumer;
  * @param objective what matters where less time costs memory
  * @param reorderBudget by which part of its predicted time a balanced plan may get longer for an
  *     order of the ops that needs less memory; empty to keep the given order
+ * @param acrossGraphs whether ops may move from one graph of a program into another, so that a
+ *     session can only run all of them at once
  * @param backend which variants there are to choose from
  * @param multicast whether collectives may go through NVLink multicast, on targets that have it
  * @param rewrites which collectives may become others: merged, or in pieces
@@ -51,6 +53,7 @@ public record CompileOptions(
     boolean fusion,
     Objective objective,
     OptionalDouble reorderBudget,
+    boolean acrossGraphs,
     BackendVariants backend,
     boolean multicast,
     RewriteOptions rewrites,
@@ -72,6 +75,7 @@ public record CompileOptions(
           true,
           Objective.BALANCED,
           OptionalDouble.of(0.01),
+          false,
           BackendVariants.ANY,
           false,
           RewriteOptions.AUTO,
@@ -141,6 +145,10 @@ public record CompileOptions(
     return with(draft -> draft.reorderBudget = value);
   }
 
+  public CompileOptions withAcrossGraphs(boolean value) {
+    return with(draft -> draft.acrossGraphs = value);
+  }
+
   public CompileOptions withBackend(BackendVariants value) {
     return with(draft -> draft.backend = value);
   }
@@ -186,6 +194,7 @@ public record CompileOptions(
     private boolean fusion;
     private Objective objective;
     private OptionalDouble reorderBudget;
+    private boolean acrossGraphs;
     private BackendVariants backend;
     private boolean multicast;
     private RewriteOptions rewrites;
@@ -206,6 +215,7 @@ public record CompileOptions(
       this.fusion = from.fusion;
       this.objective = from.objective;
       this.reorderBudget = from.reorderBudget;
+      this.acrossGraphs = from.acrossGraphs;
       this.backend = from.backend;
       this.multicast = from.multicast;
       this.rewrites = from.rewrites;
@@ -228,6 +238,7 @@ public record CompileOptions(
           fusion,
           objective,
           reorderBudget,
+          acrossGraphs,
           backend,
           multicast,
           rewrites,

@@ -42,8 +42,23 @@ public final class PlanDigest {
         out.append("buffer " + buffer.offset() + " " + buffer.bytes()).append('\n');
       }
     }
-    plan.collectives().forEach(collective -> out.append(text(plan, collective)).append('\n'));
+    int border = 0;
+    var borders = plan.borders();
+    for (var collective : plan.collectives()) {
+      for (; border < borders.size() && borders.get(border) < collective.op(); border++) {
+        out.append(border(plan, borders.get(border)));
+      }
+      out.append(text(plan, collective)).append('\n');
+    }
+    for (; border < borders.size(); border++) {
+      out.append(border(plan, borders.get(border)));
+    }
     return out.toString().getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** Ranks begin a graph of the program together. */
+  private static String border(RankPlan plan, int op) {
+    return "graph " + plan.graph().ops().get(op).call().string("graph") + "\n";
   }
 
   private static String text(RankPlan plan, CollectivePlan collective) {

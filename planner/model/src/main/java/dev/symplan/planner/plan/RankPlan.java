@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.Longs;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.joint.ProgramGraph;
 import java.util.Arrays;
 
 /**
@@ -43,6 +44,22 @@ public record RankPlan(
     }
     Arrays.parallelPrefix(change, Long::sum);
     return Longs.max(change);
+  }
+
+  /** {@return the ops before which another graph of the program begins, ascending} */
+  public ImmutableList<Integer> borders() {
+    var borders = ImmutableList.<Integer>builder();
+    for (int op = 0; op < graph.ops().size(); op++) {
+      if (ProgramGraph.isBorder(graph.ops().get(op))) {
+        borders.add(op);
+      }
+    }
+    return borders.build();
+  }
+
+  /** {@return the graphs that the rank runs one after the other} */
+  public ImmutableList<ProgramGraph> graphs() {
+    return ProgramGraph.allOf(graph);
   }
 
   /** {@return where a value is; {@link Placement#NONE} if it has no memory} */

@@ -108,6 +108,9 @@ public final class CostModel {
 
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
   public double computeMicros(Op op) {
+    if (op.def().has(OpTrait.BORDER)) {
+      return 0;
+    }
     long bytes = readBy(op) + bytesOf(op.results());
     return Math.max(
         kernelMicros(bytes),

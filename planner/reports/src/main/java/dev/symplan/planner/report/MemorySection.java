@@ -40,6 +40,11 @@ final class MemorySection {
             .fact("peak_step", arena.peakStep())
             .fact("fragmentation_percent", arena.fragmentation())
             .fact("steps", index.plan().steps().size());
+    var graphs = GraphSteps.of(index);
+    if (graphs.size() > 1) {
+      row.names("graphs", graphs.stream().map(GraphSteps::name).toList())
+          .numbers("graph_steps", graphs.stream().map(GraphSteps::first).toList());
+    }
     var buffers = index.plan().buffers();
     for (int b = 0; b < buffers.size(); b++) {
       var buffer = buffers.get(b);

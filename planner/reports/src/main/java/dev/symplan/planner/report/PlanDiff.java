@@ -3,6 +3,7 @@ package dev.symplan.planner.report;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArgDecision.Realization;
@@ -11,6 +12,7 @@ import dev.symplan.planner.plan.Plan;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Collectors;
 
 /**
  * The differences between two plans that matter: variants, arenas, sizes, times. Offsets are only
@@ -61,12 +63,21 @@ public final class PlanDiff {
     change(rows, "target", before.target().name(), after.target().name());
     change(rows, "ranks", "" + before.worldSize(), "" + after.worldSize());
     change(rows, "graphs", "" + before.rankPlans().size(), "" + after.rankPlans().size());
+    if (!before.forRank(0).borders().isEmpty() || !after.forRank(0).borders().isEmpty()) {
+      change(rows, "graphs run", graphs(before), graphs(after));
+    }
     change(
         rows,
         "order",
         Codes.of(before.reordering().outcome()),
         Codes.of(after.reordering().outcome()));
     return rows.build();
+  }
+
+  private static String graphs(Plan plan) {
+    return plan.rankPlans().getFirst().graphs().stream()
+        .map(ProgramGraph::name)
+        .collect(Collectors.joining(", "));
   }
 
   private static void change(

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /** The story of one value or collective: what the plan decided about it, and why. */
 public final class PlanExplainer {
@@ -56,6 +57,7 @@ public final class PlanExplainer {
   private Row story(Value value) {
     var op = index.opOf(value);
     memory(value);
+    graphs(value);
     demands(value);
     rewrites(value.name());
     if (op.isPresent()) {
@@ -118,6 +120,38 @@ public final class PlanExplainer {
   private static String listed(List<String> names) {
     var text = names.stream().limit(NAMED).collect(Collectors.joining(", "));
     return names.size() > NAMED ? "%s and %s more".formatted(text, names.size() - NAMED) : text;
+  }
+
+  /** Which graphs of a program of several make the value and use it. */
+  private void graphs(Value value) {
+    var graphs = GraphSteps.of(index);
+    if (graphs.size() == 1) {
+      return;
+    }
+    var ops = index.plan().graph().ops();
+    var users =
+        IntStream.range(0, ops.size())
+            .filter(op -> ops.get(op).operands().contains(value))
+            .mapToObj(this::graphOf)
+            .distinct()
+            .toList();
+    var from =
+        index.opOf(value).isPresent()
+            ? "made in graph '%s'".formatted(graphOf(index.opIndex(value)))
+            : "an input";
+    say(
+        "graphs",
+        users.isEmpty()
+            ? from + ", read by none"
+            : "%s, read in '%s'".formatted(from, String.join("', '", users)));
+  }
+
+  private String graphOf(int op) {
+    return index.plan().graphs().stream()
+        .filter(graph -> op < graph.endOp())
+        .findFirst()
+        .orElseThrow()
+        .name();
   }
 
   /** Which collectives want the value's memory to be symmetric, and what they got. */

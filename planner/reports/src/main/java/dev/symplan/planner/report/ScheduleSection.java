@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
@@ -46,6 +47,17 @@ final class ScheduleSection {
 
   private Row row(int number, Step step) {
     return switch (step) {
+      case Step.Compute(int op) when ProgramGraph.isBorder(index.plan().graph().ops().get(op)) -> {
+        var graph = index.plan().graph().ops().get(op).call().string("graph");
+        yield row(
+                number,
+                "op",
+                StreamKind.COMPUTE,
+                "graph '%s' begins".formatted(graph),
+                "graph " + graph)
+            .fact("graph", graph)
+            .build();
+      }
       case Step.Compute(int op) ->
           row(number, "op", StreamKind.COMPUTE, opText(op), op(op)).build();
       case Step.Fused(var ops) -> {

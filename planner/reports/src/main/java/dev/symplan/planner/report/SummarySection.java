@@ -36,6 +36,7 @@ final class SummarySection {
     var rows = ImmutableList.<Row>builder();
     rows.add(summary.arenas());
     summary.packing().forEach(rows::add);
+    rows.addAll(summary.graphs());
     rows.add(summary.windows(), summary.work(), summary.time(), summary.order());
     rows.add(summary.frontier(), summary.balance());
     summary.barriers().ifPresent(rows::add);
@@ -51,6 +52,18 @@ final class SummarySection {
         ImmutableList.of(),
         rows.build(),
         ImmutableList.of());
+  }
+
+  /** One for each graph of a program of several, in their order. */
+  private ImmutableList<Row> graphs() {
+    var graphs = GraphSteps.of(indices.getFirst());
+    if (graphs.size() == 1) {
+      return ImmutableList.of();
+    }
+    var times = PredictedTimes.of(plan, first);
+    return graphs.stream()
+        .map(graph -> graph.row(first, times))
+        .collect(ImmutableList.toImmutableList());
   }
 
   private Row arenas() {

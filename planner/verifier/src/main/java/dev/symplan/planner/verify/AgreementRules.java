@@ -56,6 +56,12 @@ final class AgreementRules {
     var first = ranks.getFirst();
     for (var other : ranks.subList(1, ranks.size())) {
       compareBuffers(first, other);
+      if (!borders(first).equals(borders(other))) {
+        wrong(
+            other,
+            "the graphs of the program are %s, but those of rank %s are %s"
+                .formatted(borders(other), first.rank(), borders(first)));
+      }
       if (first.plan.collectives().size() != other.plan.collectives().size()) {
         wrong(
             other,
@@ -104,6 +110,23 @@ final class AgreementRules {
         return;
       }
     }
+  }
+
+  /** Behind how many collectives which graph begins, and with which inputs and outputs. */
+  private static List<String> borders(AliasModel facts) {
+    return facts.plan.borders().stream()
+        .map(
+            border ->
+                "%s behind %s"
+                    .formatted(
+                        facts.op(border).args(),
+                        Units.count(
+                            (int)
+                                facts.plan.collectives().stream()
+                                    .filter(collective -> collective.op() < border)
+                                    .count(),
+                            "collective")))
+        .toList();
   }
 
   private static List<Buffer> symmetric(AliasModel facts) {

@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.math.LongMath;
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
@@ -18,7 +19,9 @@ import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -51,6 +54,10 @@ final class AliasModel {
   private final int[] collectiveOf;
   private final int[] opOf;
   private final int[] stamps;
+
+  /** By border, the inputs of the graph behind it. */
+  private final Map<Integer, ImmutableList<Value>> taken = new HashMap<>();
+
   private final BitSet workspaces = new BitSet();
   private final MayAlias mayAlias = new MayAlias(this::storageOf);
 
@@ -99,6 +106,7 @@ final class AliasModel {
         facts.workspaces.set(collective.workspace());
       }
     }
+    facts.findBorders();
     for (int i = 0; i < rankPlan.graph().ops().size(); i++) {
       facts.visit(i, rankPlan.graph().ops().get(i));
       facts.mayAlias.visit(i, rankPlan.graph().ops().get(i));
@@ -114,6 +122,23 @@ final class AliasModel {
     return facts;
   }
 
+  /**
+   * A border counts as a reader of what the graph behind it takes: the caller may fill that before
+   * the program begins, or just before the graph does.
+   */
+  private void findBorders() {
+    var graph = plan.graph();
+    int end = graph.inputs().size();
+    for (int i = graph.ops().size() - 1; i >= 0; i--) {
+      var op = graph.ops().get(i);
+      if (op.def().has(OpTrait.BORDER) && op.arg("inputs") instanceof Arg.Int(long inputs)) {
+        int begin = (int) Math.clamp(inputs, 0, end);
+        taken.put(i, graph.inputs().subList(begin, end));
+        end = begin;
+      }
+    }
+  }
+
   private void define(Value value, int op) {
     values[value.id()] = value;
     opOf[value.id()] = op;
@@ -125,7 +150,7 @@ final class AliasModel {
   }
 
   private void visit(int index, Op op) {
-    reads[index] = tensors(op.operands(), this::isInMemory);
+    reads[index] = tensors(taken.getOrDefault(index, op.operands()), this::isInMemory);
     mutated[index] = tensors(op.written(), _ -> true);
     List<OpResult> inferred;
     try {

@@ -25,6 +25,8 @@ public record Violation(
     OVERWRITTEN,
     /** Nothing touches what an unfinished collective reads or writes, on this rank or by a peer. */
     RACE,
+    /** Each graph of a program can run by itself. */
+    BORDER,
     /** The live ranges that the plan states are the real ones. */
     LIFETIME,
     /** Every collective's variant is possible, and its tensors are where it needs them. */

@@ -186,6 +186,14 @@ public final class CompileFlags {
       defaultValue = "1")
   private double reorderBudget;
 
+  @Option(
+      names = "--across-graphs",
+      description = {
+        "Let ops and collectives move from one graph of a program --together into another. The plan"
+            + " can then only run as a whole."
+      })
+  private boolean acrossGraphs;
+
   @Mixin private ProgramFlags program;
 
   private BackendVariants backend = BackendVariants.ANY;
@@ -314,6 +322,7 @@ public final class CompileFlags {
         .withRewrites(
             new RewriteOptions(
                 mode("--bucket", bucket), mode("--chunk", chunk), mode("--layouts", layouts)))
+        .withAcrossGraphs(acrossGraphs)
         .withReorderBudget(
             noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100));
   }

@@ -2,7 +2,7 @@ package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
 
-/** Ops that only check. */
+/** Ops that only check, and those that do nothing. */
 final class GuardKernels {
   private GuardKernels() {}
 
@@ -16,6 +16,8 @@ final class GuardKernels {
         call -> check(call.number("self") != 0, call.string("assert_msg")),
         // What it checks is known before anything runs.
         "aten::_assert_tensor_metadata",
+        _ -> {},
+        "symplan::border",
         _ -> {});
   }
 

@@ -79,8 +79,7 @@ final class HostSession extends ExecutableSession {
   }
 
   @Override
-  public Optional<HostTensor> input(int rank, int index) {
-    requireOpen();
+  protected Optional<HostTensor> inputMemory(int rank, int index) {
     return program(rank).inputs().get(index).map(ranks.get(rank)::tensor);
   }
 
@@ -97,9 +96,12 @@ final class HostSession extends ExecutableSession {
   }
 
   @Override
-  public void run() {
-    requireOpen();
-    runners.forEach(RankRunner::prepare);
+  protected void execute(int graph) {
+    runners.forEach(
+        runner -> {
+          runner.prepare();
+          runner.runGraph(graph);
+        });
     rendezvous.startRun(tasks.size());
     for (var task : tasks) {
       threads.execute(

@@ -3,6 +3,7 @@ package dev.symplan.runtime.host;
 import com.google.common.base.Ascii;
 import dev.symplan.codegen.Instruction;
 import dev.symplan.codegen.Instruction.AwaitEvent;
+import dev.symplan.codegen.Instruction.Border;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.LocalOp;
@@ -20,7 +21,7 @@ final class InstructionText {
       case LocalOp op -> Optional.of(op.name());
       case Fused fused -> Optional.of(fused.parts().getLast().name());
       case Collective collective -> Optional.of(collective.name());
-      case RecordEvent _, AwaitEvent _ -> Optional.empty();
+      case Border _, RecordEvent _, AwaitEvent _ -> Optional.empty();
     };
   }
 
@@ -35,7 +36,7 @@ final class InstructionText {
       case Collective collective ->
           "host %s as %s"
               .formatted(Ascii.toLowerCase(collective.kind().name()), collective.variant().text());
-      case RecordEvent _, AwaitEvent _ -> "";
+      case Border _, RecordEvent _, AwaitEvent _ -> "";
     };
   }
 
@@ -58,6 +59,8 @@ final class InstructionText {
                   c.variant().text(),
                   c.name(),
                   c.span().shortForm());
+      case Border(var graph, var _, var _, var _) ->
+          "the border before graph '%s'".formatted(graph);
       case RecordEvent(var stream, int event) -> "event " + event + " of " + stream.text();
       case AwaitEvent(var stream, int event) -> stream.text() + " at event " + event;
     };

@@ -1,8 +1,10 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Instruction;
 import dev.symplan.codegen.Instruction.AwaitEvent;
+import dev.symplan.codegen.Instruction.Border;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.LocalOp;
@@ -14,6 +16,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.StreamKind;
+import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.profile.Profile;
 import java.util.List;
@@ -26,15 +29,45 @@ final class RankRunner {
   private static final class Lane {
     private final StreamKind stream;
     private final ImmutableList<Instruction> instructions;
+
+    /** For each graph of the program, its first instruction. */
+    private final ImmutableIntArray begins;
+
     private ImmutableList<Runnable> actions = ImmutableList.of();
     private volatile int at;
 
     /** When each instruction began, and the end; empty if nobody asked. */
     private long[] times = {};
 
-    Lane(StreamKind stream, ImmutableList<Instruction> instructions) {
+    Lane(StreamKind stream, List<Instruction> program) {
       this.stream = stream;
-      this.instructions = instructions;
+      var own = ImmutableList.<Instruction>builder();
+      var firsts = ImmutableIntArray.builder();
+      firsts.add(0);
+      int count = 0;
+      for (var instruction : program) {
+        if (instruction instanceof Border) {
+          firsts.add(count);
+        }
+        if (instruction.stream() == stream) {
+          own.add(instruction);
+          count++;
+        }
+      }
+      this.instructions = own.build();
+      this.begins = firsts.build();
+    }
+
+    /** {@return the first instruction of a graph; of all, the first one} */
+    int first(int graph) {
+      return graph == ExecutableSession.ALL ? 0 : begins.get(graph);
+    }
+
+    /** {@return the instruction behind the last one of a graph, or of all} */
+    int end(int graph) {
+      return graph == ExecutableSession.ALL || graph + 1 == begins.length()
+          ? instructions.size()
+          : begins.get(graph + 1);
     }
 
     void mark(int index) {
@@ -54,6 +87,9 @@ final class RankRunner {
   /** The one instruction that is run; empty for all. */
   private String only = "";
 
+  /** The one graph that is run, or {@link ExecutableSession#ALL}. */
+  private int graph = ExecutableSession.ALL;
+
   RankRunner(
       RankProgram program, List<HostMemory> ranks, Collectives collectives, HostSync rendezvous) {
     this.program = program;
@@ -62,13 +98,7 @@ final class RankRunner {
     this.rendezvous = rendezvous;
     this.lanes =
         program.streams().stream()
-            .map(
-                stream ->
-                    new Lane(
-                        stream,
-                        program.instructions().stream()
-                            .filter(instruction -> instruction.stream() == stream)
-                            .collect(ImmutableList.toImmutableList())))
+            .map(stream -> new Lane(stream, program.instructions()))
             .collect(ImmutableList.toImmutableList());
   }
 
@@ -83,7 +113,7 @@ final class RankRunner {
         case LocalOp op -> kernel(op.def(), op.name(), op.span());
         case Fused fused -> fused.parts().forEach(RankRunner::kernel);
         case Collective collective -> checkReduction(collective);
-        case RecordEvent _, AwaitEvent _ -> {}
+        case Border _, RecordEvent _, AwaitEvent _ -> {}
       }
     }
   }
@@ -101,7 +131,7 @@ final class RankRunner {
     }
   }
 
-  /** {@return one task for each stream; each runs the stream once} */
+  /** {@return one task for each stream; each runs the stream once, or what one graph has there} */
   ImmutableList<Runnable> tasks() {
     return lanes.stream()
         .<Runnable>map(lane -> () -> run(lane))
@@ -139,6 +169,7 @@ final class RankRunner {
         case LocalOp op -> prepare(op);
         case Fused fused -> new FusedKernel(fused, ranks.get(rank), RankRunner::kernel);
         case Collective collective -> collectives.prepare(collective, rank);
+        case Border _ -> () -> {};
         case RecordEvent(var _, int event) -> () -> rendezvous.record(rank, event);
         case AwaitEvent(var _, int event) -> () -> rendezvous.await(rank, event);
       };
@@ -180,9 +211,10 @@ final class RankRunner {
   private void run(Lane lane) {
     Thread.currentThread().setName("symplan-rank-" + program.rank() + "-" + lane.stream.text());
     var actions = lane.actions;
-    lane.at = 0;
+    int end = lane.end(graph);
+    lane.at = lane.first(graph);
     try {
-      for (int i = 0; i < actions.size(); i++) {
+      for (int i = lane.at; i < end; i++) {
         lane.at = i;
         rendezvous.advance();
         lane.mark(i);
@@ -191,14 +223,19 @@ final class RankRunner {
           actions.get(i).run();
         }
       }
-      lane.at = actions.size();
-      lane.mark(actions.size());
+      lane.at = end;
+      lane.mark(end);
     } catch (HostSync.Aborted _) {
       // Whoever failed first has reported it.
     } catch (Throwable e) {
       rendezvous.abort(
           new RunException(describe(lane.instructions.get(lane.at)) + ": " + reason(e), e));
     }
+  }
+
+  /** Has the next runs execute one graph, or {@link ExecutableSession#ALL}. */
+  void runGraph(int wanted) {
+    graph = wanted;
   }
 
   /** Has the next runs leave out all instructions but those called so; none, for an empty name. */
@@ -256,7 +293,7 @@ final class RankRunner {
 
   private String activity(Lane lane) {
     int at = lane.at;
-    return at < lane.instructions.size()
+    return at < lane.end(graph)
         ? "is at " + InstructionText.name(lane.instructions.get(at))
         : "has finished " + lane.stream.text();
   }
@@ -264,8 +301,7 @@ final class RankRunner {
   /** {@return the local ops that the rank is in, each with the rank's number} */
   List<String> computing() {
     return lanes.stream()
-        .filter(
-            lane -> lane.at < lane.instructions.size() && isLocal(lane.instructions.get(lane.at)))
+        .filter(lane -> lane.at < lane.end(graph) && isLocal(lane.instructions.get(lane.at)))
         .map(lane -> describe(lane.instructions.get(lane.at)))
         .toList();
   }
@@ -273,7 +309,7 @@ final class RankRunner {
   private static boolean isLocal(Instruction instruction) {
     return switch (instruction) {
       case LocalOp _, Fused _ -> true;
-      case Collective _, RecordEvent _, AwaitEvent _ -> false;
+      case Collective _, Border _, RecordEvent _, AwaitEvent _ -> false;
     };
   }
 

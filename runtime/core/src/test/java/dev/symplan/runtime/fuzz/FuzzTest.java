@@ -64,6 +64,7 @@ class FuzzTest {
   private final AtomicInteger inPlace = new AtomicInteger();
   private final AtomicInteger shares = new AtomicInteger();
   private final AtomicInteger reordered = new AtomicInteger();
+  private final AtomicInteger several = new AtomicInteger();
   private final AtomicInteger fused = new AtomicInteger();
   private final AtomicInteger fusedByRows = new AtomicInteger();
 
@@ -86,6 +87,8 @@ class FuzzTest {
 
   private static boolean isExecutable(OpDef def) {
     return def.rule().isPresent()
+        // Cuts put it in, where it fits the inputs and outputs.
+        && !def.has(OpTrait.BORDER)
         // Plans have functional collectives in their place.
         && def.collective().flatMap(CollectiveSpec::foreign).isEmpty()
         && def.collective().filter(spec -> spec.kind() == Kind.CUSTOM).isEmpty()
@@ -151,6 +154,7 @@ class FuzzTest {
         "%s collectives beside compute, %s in place; %s with shares in the whole; %s programs in"
             + " another order%n",
         async.get(), inPlace.get(), shares.get(), reordered.get());
+    System.out.printf("%s programs of several graphs%n", several.get());
     System.out.printf(
         "%s fused steps, %s of them with ops that go by rows%n", fused.get(), fusedByRows.get());
     var notRun = new TreeMap<String, Long>();
@@ -165,6 +169,7 @@ class FuzzTest {
     assertThat(failures).as("failures of the generator").isEmpty();
     if (GRAPHS >= 5_000) {
       assertThat(missing).as("ops that were never run").isEmpty();
+      assertThat(several.get()).as("programs of several graphs").isPositive();
       assertThat(async.get()).as("collectives beside compute").isPositive();
       assertThat(inPlace.get()).as("collectives in place").isPositive();
       assertThat(shares.get()).as("programs with shares in the whole").isPositive();
@@ -196,6 +201,7 @@ class FuzzTest {
             plan -> {
               Differential.opsOf(made, plan)
                   .forEach(name -> ops.computeIfAbsent(name, _ -> new LongAdder()).increment());
+              several.addAndGet(plan.forRank(0).borders().isEmpty() ? 0 : 1);
               reordered.addAndGet(plan.reordering().outcome() == Outcome.REORDERED ? 1 : 0);
               for (var collective : plan.forRank(0).collectives()) {
                 async.addAndGet(collective.isAsync() ? 1 : 0);

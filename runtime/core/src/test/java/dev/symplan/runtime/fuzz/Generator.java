@@ -10,6 +10,7 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.testkit.Cuts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
@@ -25,6 +26,9 @@ import java.util.stream.IntStream;
 /** Makes a program, and how to compile it, from a seed. */
 final class Generator {
   private static final int ATTEMPTS = 12;
+
+  /** Cuts are drawn by themselves, so that a seed gives the same ops with and without them. */
+  private static final long CUTS = 0xC075;
 
   /** What holds numbers that nobody wrote, until somebody does. */
   private static final String EMPTY = "(new_)?empty.*";
@@ -102,12 +106,13 @@ final class Generator {
                             : ImmutableIntArray.copyOf(
                                 IntStream.range(0, ranks).filter(r -> versionOf[r] == v)))
                 .toList());
-    var program =
+    var whole =
         new Program(
             ImmutableList.copyOf(groups),
             ImmutableList.of(),
             ImmutableList.copyOf(graphs),
             Notes.NONE);
+    var program = seed % 4 == 0 ? Cuts.cut(whole, new SplittableRandom(seed ^ CUTS)) : whole;
     var targets = Target.names();
     return new FuzzCase(
         program,

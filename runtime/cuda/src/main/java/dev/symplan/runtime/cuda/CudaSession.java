@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceLowering;
@@ -42,6 +43,13 @@ final class CudaSession extends ExecutableSession {
   private final LocalRanks locals;
   private final MulticastTeams teams;
   private final Runnable runOnce = this::runOnce;
+
+  /** For each graph of the program, the number of what was captured of it; empty before. */
+  private ImmutableIntArray parts = ImmutableIntArray.of();
+
+  /** What runs next: a graph of the program, or all. */
+  private int graph = ALL;
+
   private Runnable onClose = () -> {};
   private boolean captured;
 
@@ -141,8 +149,7 @@ final class CudaSession extends ExecutableSession {
   }
 
   @Override
-  public Optional<HostTensor> input(int rank, int index) {
-    requireOpen();
+  protected Optional<HostTensor> inputMemory(int rank, int index) {
     var local = local(rank);
     var ref = program(rank).inputs().get(index);
     ref.ifPresent(r -> on(local, () -> local.copies().handOut(r)));
@@ -160,8 +167,8 @@ final class CudaSession extends ExecutableSession {
   }
 
   @Override
-  public void run() {
-    requireOpen();
+  protected void execute(int wanted) {
+    graph = wanted;
     guarded(runOnce);
   }
 
@@ -172,7 +179,28 @@ final class CudaSession extends ExecutableSession {
       locals.forAll(local -> local.copies().upload());
     }
     captureRun();
-    locals.run();
+    if (graph != ALL) {
+      captureParts();
+    }
+    locals.run(graph == ALL ? Gpu.RUN : parts.get(graph));
+  }
+
+  /** Like a run, the graphs of the program are captured on all GPUs before one is launched. */
+  private void captureParts() {
+    if (!parts.isEmpty()) {
+      return;
+    }
+    var numbers = ImmutableIntArray.builder();
+    for (int i = 0; i < graphs().size(); i++) {
+      int part = i;
+      var captured = locals.onAll(local -> local.gpu().captureOne(part)).values().asList();
+      if (captured.stream().distinct().count() > 1) {
+        throw new IllegalStateException("GPUs captured other graphs before: " + captured);
+      }
+      numbers.add(captured.getFirst());
+    }
+    world.ifPresent(others -> others.barrier("the graphs of the program, captured"));
+    parts = numbers.build();
   }
 
   /** The graph of a run is each GPU's first: {@link Gpu#RUN}. */

@@ -166,8 +166,17 @@ final class Gpu {
         () -> {
           for (int i = 0; i < times; i++) {
             work.forEach(Runnable::run);
-            joinStreams();
+            joinStreams(program.steps());
           }
+        });
+  }
+
+  /** {@return the number of a graph that does one graph of the program once} */
+  int captureOne(int graph) {
+    return capture(
+        () -> {
+          work.subList(program.begins().get(graph), program.end(graph)).forEach(Runnable::run);
+          joinStreams(program.steps(graph));
         });
   }
 
@@ -199,7 +208,7 @@ final class Gpu {
           for (int i = 0; i < work.size(); i++) {
             around.accept(program.steps().get(i), work.get(i));
           }
-          joinStreams();
+          joinStreams(program.steps());
         });
   }
 
@@ -213,11 +222,11 @@ final class Gpu {
     return new CapturedGraph(check, stream(StreamKind.COMPUTE), enqueue);
   }
 
-  private void joinStreams() {
+  /** Has compute wait for all side streams that some steps use. */
+  private void joinStreams(List<DeviceStep> steps) {
     for (var stream : StreamKind.values()) {
       boolean used =
-          stream != StreamKind.COMPUTE
-              && program.steps().stream().anyMatch(step -> step.stream() == stream);
+          stream != StreamKind.COMPUTE && steps.stream().anyMatch(step -> step.stream() == stream);
       if (used) {
         var done = events.get(program.events() + stream.ordinal());
         check.runtime(cudart.cudaEventRecord(done, stream(stream)), "cudaEventRecord");

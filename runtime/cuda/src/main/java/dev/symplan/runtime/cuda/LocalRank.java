@@ -20,6 +20,9 @@ final class LocalRank {
   /** Made once, as runs shall make nothing. */
   private Runnable run = () -> {};
 
+  /** What {@link #run} launches: the number of a captured graph. */
+  private volatile int toRun = Gpu.RUN;
+
   /**
    * @param device which of the GPUs that this process sees
    */
@@ -44,7 +47,7 @@ final class LocalRank {
     run =
         guarded(
             () -> {
-              opened.launch(Gpu.RUN);
+              opened.launch(toRun);
               opened.await();
               copied.ran();
             });
@@ -80,8 +83,9 @@ final class LocalRank {
     thread.start(guarded(task));
   }
 
-  /** Has the thread run the program once. */
-  void startRun() {
+  /** Has the thread launch a captured graph once. */
+  void startRun(int graph) {
+    toRun = graph;
     thread.start(run);
   }
 

@@ -87,10 +87,10 @@ final class LocalRanks {
     joinAll();
   }
 
-  /** Runs the program once on all; makes nothing. */
-  void run() {
+  /** Launches a captured graph, of the same number on all; makes nothing. */
+  void run(int graph) {
     for (int i = 0; i < all.size(); i++) {
-      all.get(i).startRun();
+      all.get(i).startRun(graph);
     }
     joinAll();
   }

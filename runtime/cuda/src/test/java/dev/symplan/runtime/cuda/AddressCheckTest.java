@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Lowering;
@@ -67,7 +68,11 @@ class AddressCheckTest {
         executable,
         ImmutableList.of(
             new DeviceProgram(
-                program.rank(), ImmutableList.of(step), program.events(), program.pads())));
+                program.rank(),
+                ImmutableList.of(step),
+                ImmutableIntArray.of(0),
+                program.events(),
+                program.pads())));
   }
 
   /** {@return the names of what was found in steps that were changed, each in one place} */

@@ -1,8 +1,11 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.Instruction;
+import dev.symplan.codegen.Instruction.Border;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
@@ -148,9 +151,14 @@ final class EmulatedSession extends ExecutableSession {
                     steps.get(rank).stream()
                         .flatMap(List::stream)
                         .collect(ImmutableList.toImmutableList()),
+                    ImmutableIntArray.of(0),
                     0,
                     0))
         .collect(ImmutableList.toImmutableList());
+  }
+
+  private static boolean endsLaunches(Instruction instruction) {
+    return instruction instanceof Collective || instruction instanceof Border;
   }
 
   /** {@return steps in place of the first instruction of those that no collective separates} */
@@ -159,7 +167,7 @@ final class EmulatedSession extends ExecutableSession {
     var instructions = program.instructions();
     int begin = 0;
     for (int end = 0; end <= instructions.size(); end++) {
-      if (end == instructions.size() || instructions.get(end) instanceof Collective) {
+      if (end == instructions.size() || endsLaunches(instructions.get(end))) {
         var between = instructions.subList(begin, end);
         if (!between.isEmpty()) {
           lowered.add(DeviceLowering.local(program.rank(), between));
@@ -187,7 +195,7 @@ final class EmulatedSession extends ExecutableSession {
   }
 
   @Override
-  public Optional<HostTensor> input(int rank, int index) {
+  protected Optional<HostTensor> inputMemory(int rank, int index) {
     return program(rank).inputs().get(index).map(memory.get(rank)::tensor);
   }
 
@@ -210,13 +218,19 @@ final class EmulatedSession extends ExecutableSession {
   protected void release() {}
 
   @Override
-  public void run() {
+  protected void execute(int graph) {
     var next = new int[ranks()];
+    var end = new int[ranks()];
+    for (int rank = 0; rank < next.length; rank++) {
+      var instructions = program(rank).instructions();
+      next[rank] = graph == ALL ? 0 : begin(instructions, graph);
+      end[rank] = graph == ALL ? instructions.size() : begin(instructions, graph + 1);
+    }
     while (true) {
       var waiting = new ArrayList<Collective>();
       for (int rank = 0; rank < next.length; rank++) {
         var instructions = program(rank).instructions();
-        while (next[rank] < instructions.size()) {
+        while (next[rank] < end[rank]) {
           int self = next[rank]++;
           if (instructions.get(self) instanceof Collective collective) {
             waiting.add(collective);
@@ -232,6 +246,16 @@ final class EmulatedSession extends ExecutableSession {
       assertAll(waiting);
       collective(waiting);
     }
+  }
+
+  /** {@return where a graph of the program begins; behind the last one, the end} */
+  private static int begin(List<Instruction> instructions, int graph) {
+    int borders = 0;
+    int at = 0;
+    while (at < instructions.size() && borders < graph) {
+      borders += instructions.get(at++) instanceof Border ? 1 : 0;
+    }
+    return at;
   }
 
   private void assertAll(List<Collective> waiting) {

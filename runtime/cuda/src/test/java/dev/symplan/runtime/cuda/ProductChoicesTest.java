@@ -117,7 +117,8 @@ class ProductChoicesTest {
                 String.join(
                     ", ", IntStream.range(0, products.length).mapToObj(i -> "r" + i).toList()));
     var lowered = DeviceLowering.lower(Lowering.lower(LocalPrograms.plan(text))).getFirst();
-    return new DeviceProgram(rank, lowered.steps(), lowered.events(), lowered.pads());
+    return new DeviceProgram(
+        rank, lowered.steps(), lowered.begins(), lowered.events(), lowered.pads());
   }
 
   @Test

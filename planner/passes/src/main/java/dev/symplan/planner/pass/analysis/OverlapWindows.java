@@ -65,7 +65,7 @@ public final class OverlapWindows {
     int next = 0;
     // The collectives before this one are closed: old memory was written since.
     int open = 0;
-    // No collective starts before an op that may do anything, or runs beside it.
+    // No collective starts before a fence, or runs beside it.
     int fence = 0;
     for (int p = 0; p < units.size(); p++) {
       int position = p;
@@ -108,11 +108,11 @@ public final class OverlapWindows {
         }
         next++;
       }
-      boolean unbounded = op.def().isUnbounded();
-      if (unbounded) {
+      boolean fenced = op.def().isFence();
+      if (fenced) {
         fence = p + 1;
       }
-      if (op.def().schema().mutates() || unbounded) {
+      if (op.def().schema().mutates() || fenced) {
         op.operands().forEach(value -> mark(written, aliases.family(value), position));
         closeAll(windows, open, next, position);
         open = collective ? next - 1 : next;

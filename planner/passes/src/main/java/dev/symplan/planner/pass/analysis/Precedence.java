@@ -14,7 +14,8 @@ import java.util.List;
  * <p>An op stays behind what makes its operands. What writes into old memory stays behind all that
  * used that memory before, and ahead of all that uses it later. Collectives stay in their order, on
  * which the ranks agree, and so do ops that draw random numbers or have another effect. Ops that
- * may do anything keep their positions in both orders.
+ * may do anything keep their positions in both orders. Nothing crosses the border between two
+ * graphs of a program.
  */
 public final class Precedence {
   private static final int NONE = -1;
@@ -34,6 +35,7 @@ public final class Precedence {
     precedence.byOperands();
     precedence.byMemory();
     precedence.byEffects();
+    precedence.byBorders();
     return precedence.edges.build(graph.ops().size());
   }
 
@@ -118,6 +120,20 @@ public final class Precedence {
       if (hasEffect(op)) {
         before(effect, i);
         effect = i;
+      }
+    }
+  }
+
+  /** What is before a border stays before it, and what is behind it behind. */
+  private void byBorders() {
+    int border = NONE;
+    for (int i = 0; i < graph.ops().size(); i++) {
+      before(border, i);
+      if (graph.ops().get(i).def().has(OpTrait.BORDER)) {
+        for (int inside = border + 1; inside < i; inside++) {
+          before(inside, i);
+        }
+        border = i;
       }
     }
   }

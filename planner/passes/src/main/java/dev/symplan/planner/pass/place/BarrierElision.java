@@ -82,7 +82,7 @@ final class BarrierElision {
 
     /** Whether an op touches what peers touch in a collective, where one of both writes. */
     boolean touches(int k, int op) {
-      if (plan.graph().ops().get(op).def().isUnbounded()) {
+      if (plan.graph().ops().get(op).def().isFence()) {
         return true;
       }
       var collective = at(k);

@@ -2,6 +2,7 @@ package dev.symplan.planner.pass.place;
 
 import com.google.common.primitives.Longs;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Fusion;
@@ -59,6 +60,17 @@ public final class Liveness {
     }
     int k = 0;
     var ops = graph.graph().ops();
+    for (var part : ProgramGraph.allOf(graph.graph())) {
+      if (part.firstOp() > 0) {
+        // The caller may fill inputs when their graph is to begin.
+        int border = schedule.stepOfOp().get(part.firstOp() - 1);
+        graph
+            .graph()
+            .inputs()
+            .subList(part.firstInput(), part.endInput())
+            .forEach(input -> touch(aliases.id(input), border, -1, border));
+      }
+    }
     for (int i = 0; i < ops.size(); i++) {
       if (schedule.stepOfOp().get(i) < 0) {
         continue;

@@ -68,7 +68,7 @@ final class ChunkableProducts {
   /** Whether nothing may write what a product reads before the place to which its parts move. */
   private boolean readsTheSameAt(int place, int product) {
     return graph.graph().ops().subList(product + 1, place).stream()
-        .noneMatch(op -> op.def().schema().mutates() || op.def().isUnbounded());
+        .noneMatch(op -> op.def().schema().mutates() || op.def().isFence());
   }
 
   private Optional<ChunkableProduct> product(

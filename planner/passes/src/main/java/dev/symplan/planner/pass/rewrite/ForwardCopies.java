@@ -12,6 +12,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;
@@ -173,6 +174,11 @@ final class ForwardCopies {
   private Graph forward() {
     for (int i = 0; i < ops.size(); i++) {
       var op = ops.get(i);
+      if (ProgramGraph.isBorder(op)) {
+        // What the graphs before it give is there when they end.
+        int given = Math.toIntExact(op.call().integer("outputs"));
+        graph.outputs().subList(0, given).forEach(out -> out.operands().forEach(this::refresh));
+      }
       boolean skipped =
           (aliases.isView(i) || op.def().has(OpTrait.WAIT) || isMaker(i))
               && isIn(op.results().getFirst());

@@ -3,6 +3,7 @@ package dev.symplan.planner.pass.rewrite;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
@@ -10,7 +11,8 @@ import dev.symplan.planner.pass.analysis.Analyses;
 
 /**
  * Makes in-place collectives functional ({@link Normalize}), leaves out buffers that only hold what
- * was copied into them ({@link ForwardCopies}), and removes dead code.
+ * was copied into them ({@link ForwardCopies}), and removes dead code. Takes the borders between
+ * graphs away where ops may move across them.
  */
 public final class NormalizeGraphs extends GraphPass {
   public NormalizeGraphs() {
@@ -25,6 +27,16 @@ public final class NormalizeGraphs extends GraphPass {
 
   private static Graph run(Analyses own, PassContext context) {
     var functional = Normalize.run(own.graph(), own.aliases(), context::groupSize);
-    return Normalize.removeDeadCode(ForwardCopies.run(own.of(functional)));
+    var forwarded = Normalize.removeDeadCode(ForwardCopies.run(own.of(functional)));
+    return context.options().acrossGraphs() ? withoutBorders(forwarded) : forwarded;
+  }
+
+  private static Graph withoutBorders(Graph graph) {
+    return graph.ops().stream().anyMatch(ProgramGraph::isBorder)
+        ? graph.withOps(
+            graph.ops().stream()
+                .filter(op -> !ProgramGraph.isBorder(op))
+                .collect(toImmutableList()))
+        : graph;
   }
 }

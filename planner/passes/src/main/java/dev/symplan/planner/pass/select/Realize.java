@@ -7,6 +7,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.analysis.Analyses;
@@ -53,7 +54,11 @@ final class Realize {
     var ops = source.graph().ops();
     // Results that must be symmetric though their storage was to be an output of the caller's.
     var leavesOutput = new boolean[source.aliases().count()];
+    var outputs = new ArrayList<Arg>();
     for (int i = 0; i < ops.size(); i++) {
+      if (ProgramGraph.isBorder(ops.get(i))) {
+        give(Math.toIntExact(ops.get(i).call().integer("outputs")), leavesOutput, outputs);
+      }
       if (k < source.collectives().size() && source.collectives().get(k).index() == i) {
         connect(k, leavesOutput);
         k++;
@@ -61,7 +66,8 @@ final class Realize {
         copier.keep(ops.get(i));
       }
     }
-    var graph = copier.finish(outputs(leavesOutput));
+    give(source.graph().outputs().size(), leavesOutput, outputs);
+    var graph = copier.finish(ImmutableList.copyOf(outputs));
     return place(graph);
   }
 
@@ -145,13 +151,15 @@ final class Realize {
 
   /**
    * Outputs in memory of the caller's that nothing can write directly get a copy, and so do those
-   * that an op may have moved.
+   * that an op may have moved. The copies of a graph of the program are there when it ends.
+   *
+   * @param end behind the last output of the graph
+   * @param outputs those of the graphs before it, to which those of this graph are added
    */
-  private ImmutableList<Arg> outputs(boolean[] leavesOutput) {
-    var outputs = ImmutableList.<Arg>builder();
+  private void give(int end, boolean[] leavesOutput, List<Arg> outputs) {
     var aliases = source.aliases();
     var given = source.graph().outputs();
-    for (int i = 0; i < given.size(); i++) {
+    for (int i = outputs.size(); i < end; i++) {
       var output = copier.now(given.get(i));
       if (given.get(i) instanceof Arg.Ref(Value value)
           && value.isTensor()
@@ -174,7 +182,6 @@ final class Realize {
       }
       outputs.add(output);
     }
-    return outputs.build();
   }
 
   private Realized place(Graph graph) {

@@ -94,6 +94,7 @@ final class MemoryMap {
       out.append('\n');
     }
     axis(out);
+    graphs(out);
     legend(out);
   }
 
@@ -191,6 +192,24 @@ final class MemoryMap {
       numbers.replace(numbers.length() - end.length(), numbers.length(), end);
     }
     out.append(numbers.toString().stripTrailing()).append('\n');
+  }
+
+  /** Where the graphs of a program begin. */
+  private void graphs(StringBuilder out) {
+    var steps = arena.wholes("graph_steps");
+    var names = arena.texts("graphs");
+    if (names.isEmpty()) {
+      return;
+    }
+    var line = new StringBuilder(" ".repeat(LABEL + 1));
+    for (int g = 0; g < names.size(); g++) {
+      int begin = LABEL + 1 + column(steps.get(g));
+      int end = g + 1 < names.size() ? LABEL + 1 + column(steps.get(g + 1)) : LABEL + columns + 1;
+      line.append(" ".repeat(Math.max(0, begin - line.length())));
+      var text = "|" + names.get(g);
+      line.append(text, 0, Math.clamp(end - line.length(), 0, text.length()));
+    }
+    out.append(line.toString().stripTrailing()).append('\n');
   }
 
   private void legend(StringBuilder out) {

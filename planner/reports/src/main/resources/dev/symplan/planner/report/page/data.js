@@ -178,10 +178,22 @@ class PlanGraph {
     this.steps = this.schedule.count;
     this.begin = this.schedule.numbers('begin_us', 0);
     this.duration = this.schedule.numbers('duration_us', 0);
+    this.parts = this.#parts();
     this.edges = this.#edges();
     this.streams = this.#streams();
     this.collectiveAt = indexOf(this.collectives.numbers('id'));
     this.arenas = this.#arenas();
+  }
+
+  /** The graphs of a program of several, by their first steps; none for a single graph. */
+  #parts() {
+    const begins = range(0, this.steps).filter((step) => this.schedule.get('graph', step) !== null);
+    if (begins.length === 0) {
+      return [];
+    }
+    const names = [this.report.name, ...begins.map((step) => this.schedule.get('graph', step))];
+    const firsts = [0, ...begins, this.steps];
+    return names.map((name, i) => ({name, first: firsts[i], end: firsts[i + 1]}));
   }
 
   /** When the compute stream comes to each step, in µs, and when all is done. */

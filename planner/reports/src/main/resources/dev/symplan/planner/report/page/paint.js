@@ -26,7 +26,39 @@ class Painter {
     this.#grid(context);
     this.#map.arenas.forEach((arena) => this.#arena(context, arena));
     this.#streams(context);
+    this.#graphs(context);
     this.#overview(context);
+  }
+
+  /** A line where each graph of a program begins, with the graphs' names on the axis. */
+  #graphs(context) {
+    const {ink, paper} = this.colours;
+    const {graph, at} = this.#map;
+    const right = this.#map.width - RIGHT;
+    const bottom = this.#map.streamsTop + graph.streams.length * LANE;
+    graph.parts.forEach(({name, first, end}) => {
+      const left = this.#map.x(at[first + 1]);
+      const until = Math.min(this.#map.x(at[end + 1]), right);
+      if (left >= GUTTER && left <= right && first > 0) {
+        context.strokeStyle = ink;
+        context.lineWidth = 2;
+        context.beginPath();
+        context.moveTo(left, OVERVIEW);
+        context.lineTo(left, bottom);
+        context.stroke();
+      }
+      const begin = Math.max(left, GUTTER) + 3;
+      const text = shortened(name, until - begin - 12);
+      if (until - begin < 30) {
+        return;
+      }
+      context.font = '600 11px system-ui, sans-serif';
+      context.textAlign = 'left';
+      context.fillStyle = paper;
+      context.fillRect(begin, OVERVIEW + 2, context.measureText(text).width + 6, AXIS - 4);
+      context.fillStyle = ink;
+      context.fillText(text, begin + 3, OVERVIEW + AXIS / 2 + 1);
+    });
   }
 
   #ticks() {

@@ -1,0 +1,46 @@
+package dev.symplan.codegen;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Instruction.Border;
+import java.util.stream.IntStream;
+
+/**
+ * What one graph of a program takes and gives: ranges of the program's inputs and outputs, from the
+ * first index to the one behind the last. An input that a later graph takes as well is of the first
+ * graph that takes it.
+ *
+ * @param independent whether neither the graph nor one behind it needs what a graph before it made
+ */
+public record GraphSignature(
+    String name,
+    int firstInput,
+    int endInput,
+    int firstOutput,
+    int endOutput,
+    boolean independent) {
+
+  /** {@return the graphs of an executable, in the order in which they are planned} */
+  public static ImmutableList<GraphSignature> allOf(Executable executable) {
+    var borders = executable.ranks().stream().map(GraphSignature::borders).toList();
+    var first = executable.ranks().getFirst();
+    var own = borders.getFirst();
+    return IntStream.rangeClosed(0, own.size())
+        .mapToObj(
+            g ->
+                new GraphSignature(
+                    g == 0 ? executable.name() : own.get(g - 1).graph(),
+                    g == 0 ? 0 : own.get(g - 1).inputs(),
+                    g == own.size() ? first.inputs().size() : own.get(g).inputs(),
+                    g == 0 ? 0 : own.get(g - 1).outputs(),
+                    g == own.size() ? first.outputs().size() : own.get(g).outputs(),
+                    g == 0 || borders.stream().allMatch(rank -> rank.get(g - 1).independent())))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private static ImmutableList<Border> borders(RankProgram program) {
+    return program.instructions().stream()
+        .filter(Border.class::isInstance)
+        .map(Border.class::cast)
+        .collect(ImmutableList.toImmutableList());
+  }
+}

@@ -1,0 +1,101 @@
+package dev.symplan.ir.joint;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpTrait;
+import java.util.ArrayList;
+
+/**
+ * One of the graphs that a joint graph runs one after the other: a range of its ops, of its inputs
+ * and of its outputs. An op {@code symplan::border} stands before each but the first, and no op
+ * moves across it. So a session can run each graph by itself.
+ *
+ * <p>All ranges are from the first index to the one behind the last.
+ *
+ * @param name how sessions and people call it
+ * @param firstOp behind the border
+ * @param endOp the next border, or the number of ops
+ */
+public record ProgramGraph(
+    String name,
+    int firstOp,
+    int endOp,
+    int firstInput,
+    int endInput,
+    int firstOutput,
+    int endOutput) {
+
+  private static final OpDef BORDER = BuiltinOps.registry().get("symplan::border");
+
+  public ProgramGraph {
+    if (name.isEmpty() || firstOp > endOp || firstInput > endInput || firstOutput > endOutput) {
+      throw new IllegalArgumentException(
+          "the borders of graph '%s' are not in order".formatted(name));
+    }
+  }
+
+  /** {@return whether an op is where the next graph begins} */
+  public static boolean isBorder(Op op) {
+    return op.def().has(OpTrait.BORDER);
+  }
+
+  /**
+   * {@return the op before a graph}
+   *
+   * @param inputs the number of inputs of the graphs before it
+   * @param outputs the number of outputs of the graphs before it
+   */
+  public static Op border(String graph, int inputs, int outputs, Span span) {
+    return new Op(
+        BORDER,
+        ImmutableList.of(new Arg.Str(graph), new Arg.Int(inputs), new Arg.Int(outputs)),
+        ImmutableList.of(),
+        span,
+        Notes.NONE);
+  }
+
+  /**
+   * {@return the graphs that a graph consists of, in their order: itself if it has no borders}
+   *
+   * @throws IllegalArgumentException when its borders are not in order
+   */
+  public static ImmutableList<ProgramGraph> allOf(Graph graph) {
+    var borders = new ArrayList<Integer>();
+    for (int i = 0; i < graph.ops().size(); i++) {
+      if (isBorder(graph.ops().get(i))) {
+        borders.add(i);
+      }
+    }
+    var graphs = ImmutableList.<ProgramGraph>builder();
+    var name = graph.name();
+    int op = 0;
+    int input = 0;
+    int output = 0;
+    for (int border : borders) {
+      var call = graph.ops().get(border).call();
+      int nextInput = Math.toIntExact(call.integer("inputs"));
+      int nextOutput = Math.toIntExact(call.integer("outputs"));
+      graphs.add(new ProgramGraph(name, op, border, input, nextInput, output, nextOutput));
+      name = call.string("graph");
+      op = border + 1;
+      input = nextInput;
+      output = nextOutput;
+    }
+    graphs.add(
+        new ProgramGraph(
+            name,
+            op,
+            graph.ops().size(),
+            input,
+            graph.inputs().size(),
+            output,
+            graph.outputs().size()));
+    return graphs.build();
+  }
+}

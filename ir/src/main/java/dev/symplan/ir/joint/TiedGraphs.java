@@ -1,0 +1,142 @@
+package dev.symplan.ir.joint;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Iterables;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Type;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Graph;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/** Graphs that run one after the other, with ties that were checked to fit them. */
+final class TiedGraphs {
+  private final ImmutableList<Graph> graphs;
+
+  /** By graph and name, the tie that says where an input comes from. */
+  private final List<Map<String, Tie>> sources = new ArrayList<>();
+
+  /**
+   * @throws CompileException when a tie does not fit the graphs
+   */
+  TiedGraphs(List<Graph> graphs, List<Tie> ties) {
+    this.graphs = ImmutableList.copyOf(graphs);
+    graphs.forEach(_ -> sources.add(new LinkedHashMap<>()));
+    ties.forEach(this::add);
+  }
+
+  ImmutableList<Graph> graphs() {
+    return graphs;
+  }
+
+  /** {@return the ties that give a graph inputs} */
+  Collection<Tie> into(int graph) {
+    return sources.get(graph).values();
+  }
+
+  /** {@return the ties that take values of a graph} */
+  List<Tie> outOf(int graph) {
+    return sources.stream()
+        .flatMap(own -> own.values().stream())
+        .filter(tie -> tie.from() == graph)
+        .toList();
+  }
+
+  /** {@return whether an earlier graph gives an input} */
+  boolean isTied(int graph, Value input) {
+    return sources.get(graph).containsKey(input.name());
+  }
+
+  /** {@return the input that a tie gives} */
+  Value taken(Tie tie) {
+    return find(graphs.get(tie.to()).inputs(), tie.input()).orElseThrow();
+  }
+
+  private void add(Tie tie) {
+    if (tie.to() >= graphs.size()) {
+      throw wrong(
+          tie.span(),
+          "there is no graph %s".formatted(tie.to()),
+          "there are %s, the first one is 0".formatted(Units.count(graphs.size(), "graph")));
+    }
+    var later = graphs.get(tie.to());
+    var input = find(later.inputs(), tie.input());
+    if (input.isEmpty()) {
+      throw wrong(
+          tie.span(),
+          "graph %s has no input '%s'".formatted(tie.to(), tie.input()),
+          "inputs: " + names(later.inputs()));
+    }
+    var value = given(tie);
+    if (!fits(value.type(), input.get().type())) {
+      throw wrong(
+          tie.span(),
+          "'%s' is %s in graph %s, but '%s' is %s in graph %s"
+              .formatted(
+                  tie.value(), value.type(), tie.from(), tie.input(), input.get().type(), tie.to()),
+          "tied tensors have the same type; are these graphs of one capture?");
+    }
+    if (sources.get(tie.to()).putIfAbsent(tie.input(), tie) != null) {
+      throw wrong(
+          tie.span(),
+          "input '%s' of graph %s is tied twice".formatted(tie.input(), tie.to()),
+          "an input is one tensor");
+    }
+  }
+
+  /** {@return the value of the earlier graph that a tie hands on} */
+  Value given(Tie tie) {
+    var earlier = graphs.get(tie.from());
+    var all = Iterables.concat(earlier.outputValues(), earlier.inputs());
+    return find(all, tie.value())
+        .orElseThrow(
+            () ->
+                wrong(
+                    tie.span(),
+                    "graph %s has no output or input '%s'".formatted(tie.from(), tie.value()),
+                    "outputs: " + names(earlier.outputValues())));
+  }
+
+  private static Optional<Value> find(Iterable<Value> values, String name) {
+    for (var value : values) {
+      if (value.name().equals(name)) {
+        return Optional.of(value);
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static String names(List<Value> values) {
+    var some = values.stream().limit(8).map(Value::name).toList();
+    return String.join(", ", some) + (values.size() > some.size() ? ", …" : "");
+  }
+
+  /** The same elements at the same places, wherever an input would have to live. */
+  private static boolean fits(Type given, Type taken) {
+    return given instanceof TensorType tensor && taken instanceof TensorType input
+        ? input.space() == MemorySpace.ANY
+            && tensor.dtype() == input.dtype()
+            && tensor.sizes().equals(input.sizes())
+            && IntStream.range(0, tensor.rank())
+                .allMatch(
+                    dim ->
+                        tensor.size(dim) == 1
+                            || tensor.strides().get(dim) == input.strides().get(dim))
+        : given.equals(taken);
+  }
+
+  private static CompileException wrong(Span span, String message, String hint) {
+    return new CompileException(Diagnostic.error(DiagnosticCode.BAD_TIES, span, message, hint));
+  }
+}
