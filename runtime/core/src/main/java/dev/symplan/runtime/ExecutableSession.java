@@ -10,10 +10,13 @@ import dev.symplan.runtime.tensor.HostTensor;
 /** What is the same in the sessions of all backends: the signature, and what may be bound to it. */
 public abstract class ExecutableSession implements Session {
   private final Executable executable;
+  private final ImmutableList<Signature> signatures;
   private boolean closed;
 
   protected ExecutableSession(Executable executable) {
     this.executable = executable;
+    this.signatures =
+        executable.ranks().stream().map(Signature::of).collect(ImmutableList.toImmutableList());
   }
 
   protected final Executable executable() {
@@ -42,6 +45,18 @@ public abstract class ExecutableSession implements Session {
   @Override
   public final boolean isExternalInput(int rank, int index) {
     return program(rank).inputs().get(index).filter(ref -> ref.arena().isExternal()).isPresent();
+  }
+
+  @Override
+  public final Signature signature(int rank) {
+    return signatures.get(rank);
+  }
+
+  @Override
+  public final void bind(int rank, CallerMemory memory) {
+    requireOpen();
+    signature(rank).check(memory, alignment());
+    use(rank, memory);
   }
 
   @Override
@@ -91,6 +106,12 @@ public abstract class ExecutableSession implements Session {
           name + ": the memory is confined to a thread; use a shared or automatic Arena");
     }
   }
+
+  /** {@return what addresses of the caller's are multiples of, in bytes} */
+  protected abstract long alignment();
+
+  /** Binds all inputs and outputs of a rank to memory that fits them. */
+  protected abstract void use(int rank, CallerMemory memory);
 
   /** Binds an external input to memory that fits it. */
   protected abstract void useAsInput(int rank, TensorRef input, HostTensor tensor);

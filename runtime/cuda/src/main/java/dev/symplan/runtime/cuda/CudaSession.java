@@ -7,6 +7,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
+import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.ProductAlgorithms;
 import dev.symplan.runtime.SessionOptions;
@@ -33,6 +34,9 @@ final class CudaSession extends ExecutableSession {
 
   /** So that what a launch of a graph costs the host does not count. */
   private static final int RUNS_IN_GRAPH = 20;
+
+  /** What algorithms of libraries may take for granted, in bytes. */
+  private static final long ALIGNMENT = 256;
 
   private final Duration timeout;
   private final ProductAlgorithms products;
@@ -147,6 +151,21 @@ final class CudaSession extends ExecutableSession {
     var ref = program(rank).inputs().get(index);
     ref.ifPresent(r -> on(local, () -> local.copies().handOut(r)));
     return ref.map(local.copies()::tensor);
+  }
+
+  @Override
+  protected long alignment() {
+    return ALIGNMENT;
+  }
+
+  @Override
+  protected void use(int rank, CallerMemory memory) {
+    throw new RunException("backend cuda: memory of the caller's cannot be bound yet");
+  }
+
+  @Override
+  public void runIn(long stream) {
+    throw new RunException("backend cuda: a stream of the caller's cannot be used yet");
   }
 
   @Override
