@@ -107,9 +107,6 @@ public abstract class ExecutableSession implements Session {
     }
   }
 
-  /** {@return what addresses of the caller's are multiples of, in bytes} */
-  protected abstract long alignment();
-
   /** Binds all inputs and outputs of a rank to memory that fits them. */
   protected abstract void use(int rank, CallerMemory memory);
 

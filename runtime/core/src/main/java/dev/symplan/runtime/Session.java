@@ -106,6 +106,9 @@ public interface Session extends AutoCloseable {
    */
   Signature signature(int rank);
 
+  /** {@return what every address of {@link CallerMemory} is a multiple of, in bytes} */
+  long alignment();
+
   /**
    * Uses memory of the caller's for all inputs and outputs of a rank, from the next run on:
    * directly where the plan leaves the tensor to the caller, otherwise by a copy in each run, as

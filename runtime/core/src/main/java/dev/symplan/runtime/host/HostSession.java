@@ -125,7 +125,7 @@ final class HostSession extends ExecutableSession {
   }
 
   @Override
-  protected long alignment() {
+  public long alignment() {
     return ALIGNMENT;
   }
 

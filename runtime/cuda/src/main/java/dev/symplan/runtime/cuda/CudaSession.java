@@ -154,7 +154,7 @@ final class CudaSession extends ExecutableSession {
   }
 
   @Override
-  protected long alignment() {
+  public long alignment() {
     return ALIGNMENT;
   }
 

@@ -198,7 +198,7 @@ final class EmulatedSession extends ExecutableSession {
   }
 
   @Override
-  protected long alignment() {
+  public long alignment() {
     return ALIGNMENT;
   }
 
