@@ -238,6 +238,8 @@ def _compiler(kind):
         with _lock:
             name = f"{_count}_{kind}"
             _count += 1
+        # Without Symplan, there is nothing to fall back from.
+        _the_bridge()
         try:
             return _Graph(module, name).boxed()
         except SymplanError as error:
@@ -429,7 +431,7 @@ def _check_ops(module):
             continue
         where = (node.meta.get("stack_trace") or "").strip().splitlines()
         line = f" ({where[-2].strip()})" if len(where) > 1 else ""
-        if torch.Tag.nondeterministic_seeded in op.tags:
+        if torch.Tag.nondeterministic_seeded in op.tags and not _is_without_dropout(op, node):
             raise SymplanError(f"'{node}' is {op}{line}, whose random numbers only PyTorch's generator has")
         if "c10d" in op.namespace and dist.is_initialized() and dist.get_world_size() > 1:
             raise SymplanError(
@@ -438,6 +440,15 @@ def _check_ops(module):
             )
         if op._schema.is_mutable and any(_is_written(op, node)):
             raise SymplanError(f"'{node}' is {op}{line}, which writes into an input of the graph")
+
+
+def _is_without_dropout(op, node):
+    """Whether an op draws random numbers only for a dropout that it is not asked for, as attention does."""
+    for i, argument in enumerate(op._schema.arguments):
+        if argument.name == "dropout_p":
+            given = node.args[i] if i < len(node.args) else node.kwargs.get("dropout_p", argument.default_value)
+            return given == 0
+    return False
 
 
 def _is_written(op, node):
