@@ -3,9 +3,9 @@
     import symplan_torch
     model = torch.compile(model, backend="symplan")
 
-It needs PyTorch 2.11 or later and nothing else. Symplan comes from SYMPLAN_HOME: the unpacked bundle for hosts without
-Java, or runtime/cli/target/symplan of the repository, which needs a JDK 25 (SYMPLAN_JAVA_HOME, JAVA_HOME or the PATH).
-The first graph starts a JVM in the process.
+It needs PyTorch 2.11 or later, Linux, and Symplan: the unpacked bundle for hosts without Java, or the repository, once
+./symplan has built it, which needs a JDK 25 (SYMPLAN_JAVA_HOME, JAVA_HOME or the PATH). The first graph starts a JVM in
+the process.
 
 AOTAutograd makes a forward and a backward graph; each has a plan of its own. Inputs are read where they are. Outputs and
 tensors that forward saves for backward are written into memory of PyTorch's allocator, so they outlive the call. A graph
@@ -13,14 +13,14 @@ that cannot run falls back to eager execution, with a warning that says why. So 
 graphs with collectives between several ranks. With dynamic sizes, each combination of sizes gets a plan of its own.
 
 Environment:
-    SYMPLAN_HOME        the bundle, or runtime/cli/target/symplan
+    SYMPLAN_HOME        the bundle, or runtime/cli/target/symplan; by default where this file comes from
     SYMPLAN_PAGE        a folder; the page of each plan is written there: 0_forward.html, 1_backward.html, …
     SYMPLAN_JAVA_HOME   the JDK, where SYMPLAN_HOME has none
     SYMPLAN_JAVA_OPTS   more options of the JVM, separated by spaces
 
 A process that forks has no JVM in the child: there, graphs run in eager mode. Handlers of signals that were installed
 before the JVM starts stay in place. Handlers of SIGSEGV, SIGBUS and SIGFPE that are installed later replace the JVM's,
-which needs them; call faulthandler.enable() before the first graph is compiled.
+which needs them: call faulthandler.enable() before the first graph is compiled.
 """
 
 import copy
@@ -130,10 +130,8 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _start_jvm():
     """Starts the JVM and returns the address of the bridge's table."""
-    home = Path(os.environ.get("SYMPLAN_HOME") or _missing("SYMPLAN_HOME is not set"))
+    home = _home()
     jars = sorted((home / "lib").glob("*.jar"))
-    if not jars:
-        _missing(f"SYMPLAN_HOME is {home}, which has no lib/*.jar")
     library = ctypes.CDLL(str(_libjvm(home)))
     options = [
         "-Djava.class.path=" + os.pathsep.join(map(str, [*jars, home / "natives"])),
@@ -186,9 +184,16 @@ def _start_jvm():
     return table
 
 
-def _missing(problem):
+def _home():
+    """The folder that has Symplan's jars."""
+    own = Path(__file__).resolve().parents[2]
+    named = os.environ.get("SYMPLAN_HOME")
+    for home in [Path(named)] if named else [own, own / "runtime" / "cli" / "target" / "symplan"]:
+        if any((home / "lib").glob("*.jar")):
+            return home
     raise SymplanError(
-        f"{problem}. Set it to the unpacked bundle, or to runtime/cli/target/symplan of a Symplan that was built"
+        (f"SYMPLAN_HOME is {named}, which has no lib/*.jar. " if named else "SYMPLAN_HOME is not set. ")
+        + "Set it to the unpacked bundle, or to runtime/cli/target/symplan of the repository, after ./symplan version"
     )
 
 
@@ -420,6 +425,8 @@ def _device(module):
     (device,) = found
     if device.type not in ("cpu", "cuda"):
         raise SymplanError(f"its tensors are on {device}; Symplan runs on CPUs and on NVIDIA GPUs")
+    if device.index:
+        raise SymplanError(f"its tensors are on {device}; Symplan runs on the first GPU that the process sees")
     return device
 
 

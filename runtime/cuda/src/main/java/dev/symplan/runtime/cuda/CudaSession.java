@@ -22,6 +22,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.ToIntBiFunction;
+import org.bytedeco.cuda.cudart.CUstream_st;
 
 /**
  * A plan on GPUs: one thread and one CUDA graph for each.
@@ -40,6 +41,7 @@ final class CudaSession extends ExecutableSession {
 
   private final Duration timeout;
   private final ProductAlgorithms products;
+  private final boolean callerMemory;
   private final Optional<World> world;
   private final SessionFailure ending;
 
@@ -48,6 +50,7 @@ final class CudaSession extends ExecutableSession {
   private final Runnable runOnce = this::runOnce;
   private Runnable onClose = () -> {};
   private boolean captured;
+  private boolean bound;
 
   private CudaSession(
       Executable executable,
@@ -62,6 +65,7 @@ final class CudaSession extends ExecutableSession {
     this.locals = locals;
     this.timeout = options.timeout().orElseThrow();
     this.products = options.products();
+    this.callerMemory = options.callerMemory();
   }
 
   /** Opens a session that has all ranks in this process, and uses no multicast. */
@@ -128,6 +132,9 @@ final class CudaSession extends ExecutableSession {
             Processes.prepare(
                 locals.get(others.rank()), executable(), programs, teams, timer, others, timeout),
         () -> OneProcess.prepare(locals, executable(), programs, teams, timer, timeout));
+    if (!callerMemory) {
+      locals.forAll(local -> local.gpu().memory().external().allocateAll());
+    }
   }
 
   private static void on(LocalRank local, Runnable task) {
@@ -160,12 +167,25 @@ final class CudaSession extends ExecutableSession {
 
   @Override
   protected void use(int rank, CallerMemory memory) {
-    throw new RunException("backend cuda: memory of the caller's cannot be bound yet");
+    if (ranks() > 1) {
+      throw new RunException(
+          "backend cuda: memory of the caller's can be bound where there is one rank; the plan has %s"
+              .formatted(ranks()));
+    }
+    var runs = local(rank).callerRuns();
+    local(rank).here(() -> runs.bind(program(rank), signature(rank), memory));
+    bound = true;
   }
 
   @Override
   public void runIn(long stream) {
-    throw new RunException("backend cuda: a stream of the caller's cannot be used yet");
+    requireOpen();
+    if (!bound) {
+      throw new IllegalStateException("memory is bound for 0 of %s ranks".formatted(ranks()));
+    }
+    var local = locals.get(0);
+    var callers = new CUstream_st(new DevicePointer(stream));
+    guarded(() -> local.here(() -> local.callerRuns().run(callers)));
   }
 
   @Override
@@ -181,7 +201,27 @@ final class CudaSession extends ExecutableSession {
   @Override
   public void run() {
     requireOpen();
-    guarded(runOnce);
+    if (bound) {
+      runIn(0);
+      guarded(() -> locals.get(0).here(locals.get(0).gpu()::await));
+    } else {
+      requireMemory();
+      guarded(runOnce);
+    }
+  }
+
+  private void requireMemory() {
+    if (callerMemory && !bound) {
+      throw new IllegalStateException("memory is bound for 0 of %s ranks".formatted(ranks()));
+    }
+  }
+
+  /** Graphs for measurements have the addresses of the session's own memory. */
+  private void requireOwnMemory() {
+    requireOpen();
+    if (callerMemory || bound) {
+      throw new UnsupportedOperationException("runs on memory of the caller's cannot be measured");
+    }
   }
 
   private void runOnce() {
@@ -215,7 +255,7 @@ final class CudaSession extends ExecutableSession {
   }
 
   private Timing time(ToIntBiFunction<Gpu, Integer> capture, int runs, int measurements) {
-    requireOpen();
+    requireOwnMemory();
     int times = Math.min(runs, RUNS_IN_GRAPH);
     int launches = Math.ceilDiv(runs, times);
     var measured = new double[measurements];
@@ -245,7 +285,7 @@ final class CudaSession extends ExecutableSession {
 
   @Override
   public Profile profile(int before) {
-    requireOpen();
+    requireOwnMemory();
     var found = new AtomicReference<Profile>();
     guarded(
         () -> {

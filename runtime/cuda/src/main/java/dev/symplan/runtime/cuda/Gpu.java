@@ -165,10 +165,15 @@ final class Gpu {
     return capture(
         () -> {
           for (int i = 0; i < times; i++) {
-            work.forEach(Runnable::run);
-            joinStreams();
+            enqueue();
           }
         });
+  }
+
+  /** Puts the program, once, behind what is in the stream of compute. */
+  void enqueue() {
+    work.forEach(Runnable::run);
+    joinStreams();
   }
 
   /**

@@ -24,7 +24,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * C functions for a process that has started this JVM: a table of their addresses, all 64 bits wide.
+ * C functions for a process that has started this JVM: a table of their addresses, all 64 bits
+ * wide.
  *
  * <pre>{@code
  * struct reply { char *text; int64_t bytes; };      // UTF-8; to be released
@@ -89,7 +90,8 @@ public final class Bridge {
 
   private void put(int index, String name, MemoryLayout... parameters) {
     var descriptor = FunctionDescriptor.of(JAVA_LONG, parameters);
-    var stub = Linker.nativeLinker().upcallStub(method(name, descriptor), descriptor, Arena.global());
+    var stub =
+        Linker.nativeLinker().upcallStub(method(name, descriptor), descriptor, Arena.global());
     table.setAtIndex(JAVA_LONG, index, stub.address());
   }
 
@@ -124,8 +126,7 @@ public final class Bridge {
         });
   }
 
-  private long run(
-      long handle, MemorySegment words, long count, long stream, MemorySegment reply) {
+  private long run(long handle, MemorySegment words, long count, long stream, MemorySegment reply) {
     return guarded(
         FAILED,
         reply,

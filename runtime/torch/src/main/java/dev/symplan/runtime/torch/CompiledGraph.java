@@ -17,15 +17,21 @@ import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.CallerMemory.Stretches;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.doctor.Diagnosis;
 import dev.symplan.runtime.doctor.MachineProbe;
 import dev.symplan.runtime.failure.RunException;
+import dev.symplan.runtime.launch.Launch;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 
 /** A graph of PyTorch's that is ready to run; any thread may run it, one at a time. */
 final class CompiledGraph implements AutoCloseable {
+  /** Alone in its process, whatever a launcher has started. */
+  private static final SessionOptions OPTIONS =
+      SessionOptions.DEFAULT.withLaunch(Launch.SINGLE).withCallerMemory(true);
+
   private final Plan plan;
   private final Backend backend;
   private Session session;
@@ -34,7 +40,7 @@ final class CompiledGraph implements AutoCloseable {
   private CompiledGraph(Plan plan, Backend backend) {
     this.plan = plan;
     this.backend = backend;
-    this.session = Session.open(plan, backend);
+    this.session = Session.open(plan, backend, OPTIONS);
   }
 
   /**
@@ -71,8 +77,7 @@ final class CompiledGraph implements AutoCloseable {
     request
         .page()
         .ifPresent(
-            file ->
-                AtomicFile.write(file, HtmlRenderer.render(PlanReport.of(plan)), "the page"));
+            file -> AtomicFile.write(file, HtmlRenderer.render(PlanReport.of(plan)), "the page"));
     return new CompiledGraph(plan, backend);
   }
 
@@ -87,8 +92,8 @@ final class CompiledGraph implements AutoCloseable {
   }
 
   /**
-   * Has ops write outputs into the caller's memory, but for those that lie in an input or in another
-   * output: AOTAutograd saves many views for the backward graph, which need no copies.
+   * Has ops write outputs into the caller's memory, but for those that lie in an input or in
+   * another output: AOTAutograd saves many views for the backward graph, which need no copies.
    */
   private static ImmutableMap<String, MemorySpace> outputSpaces(Program program) {
     var spaces = new LinkedHashMap<String, MemorySpace>();
@@ -133,14 +138,13 @@ final class CompiledGraph implements AutoCloseable {
   synchronized void run(long[] words, long stream) {
     if (failed) {
       session.close();
-      session = Session.open(plan, backend);
+      session = Session.open(plan, backend, OPTIONS);
       failed = false;
     }
     int inputs = session.signature(0).inputs().size();
     session.bind(
         0,
-        new CallerMemory(
-            stretches(words, 0, inputs), stretches(words, inputs, words.length / 2)));
+        new CallerMemory(stretches(words, 0, inputs), stretches(words, inputs, words.length / 2)));
     try {
       session.runIn(stream);
     } catch (RunException e) {

@@ -35,8 +35,7 @@ record Request(
    */
   static Request parse(String text) {
     var json =
-        Json.parse(
-            new SourceFile("<request>", text), new JsonErrors(DiagnosticCode.BAD_OPTION));
+        Json.parse(new SourceFile("<request>", text), new JsonErrors(DiagnosticCode.BAD_OPTION));
     json.only(FIELDS);
     var dims = ImmutableMap.<String, Long>builder();
     json.find("dims").ifPresent(all -> all.fields().forEach((k, v) -> dims.put(k, v.integer())));

@@ -49,8 +49,7 @@ class BridgeTest {
               return (index,)
       """;
 
-  private final MemorySegment table =
-      MemorySegment.ofAddress(Bridge.table()).reinterpret(6 * 8L);
+  private final MemorySegment table = MemorySegment.ofAddress(Bridge.table()).reinterpret(6 * 8L);
 
   private final Arena arena = Arena.ofShared();
   private final MemorySegment reply = arena.allocate(16);
@@ -184,10 +183,12 @@ class BridgeTest {
     assertThat(describe(handle)).isZero();
     var json = Json.parse(new SourceFile("reply", text()), new JsonErrors(DiagnosticCode.SYNTAX));
     assertThat(json.get("alignment").integer()).isEqualTo(16);
-    assertThat(json.get("inputs").items()).extracting(slot -> slot.get("use").text())
+    assertThat(json.get("inputs").items())
+        .extracting(slot -> slot.get("use").text())
         .containsExactly("direct", "direct");
     var outputs = json.get("outputs").items();
-    assertThat(outputs).extracting(slot -> slot.get("use").text())
+    assertThat(outputs)
+        .extracting(slot -> slot.get("use").text())
         .containsExactly("direct", "input", "input", "nothing");
     assertThat(outputs.get(0).get("dtype").text()).isEqualTo("float32");
     assertThat(outputs.get(0).get("bytes").integer()).isEqualTo(128);

@@ -69,8 +69,7 @@ class PythonTest {
         succeeds(List.of(python, "-c", NEW_ENOUGH)),
         python + " has no PyTorch 2.11 or later; SYMPLAN_PYTHON can name another one");
     makeHome(folder);
-    var builder =
-new ProcessBuilder(python, TESTS.toString()).redirectErrorStream(true);
+    var builder = new ProcessBuilder(python, TESTS.toString()).redirectErrorStream(true);
     builder.environment().put("SYMPLAN_HOME", folder.toString());
     builder.environment().put("SYMPLAN_JAVA_HOME", System.getProperty("java.home"));
     builder.environment().remove("SYMPLAN_PAGE");
