@@ -243,6 +243,8 @@ def _compiler(kind):
         with _lock:
             name = f"{_count}_{kind}"
             _count += 1
+        if _forked:
+            return _eager(module, name, "the JVM is that of the parent process")
         # Without Symplan, there is nothing to fall back from.
         _the_bridge()
         try:
@@ -341,7 +343,7 @@ class _Plan:
             folder.mkdir(parents=True, exist_ok=True)
             request["page"] = str(folder / f"{graph.name}{suffix}.html")
         self.handle = self.bridge.compile(request)
-        weakref.finalize(self, self.bridge.close, self.handle).atexit = False
+        weakref.finalize(self, _close, self.bridge, self.handle).atexit = False
         described = self.bridge.describe(self.handle)
         self.inputs = [_slot(slot) for slot in described["inputs"]]
         self.outputs = [_slot(slot) for slot in described["outputs"]]
@@ -401,6 +403,11 @@ class _Plan:
         return torch.empty_strided(slot.size, slot.stride, dtype=arg.dtype, device=arg.device).copy_(arg)
 
 
+def _close(bridge, handle):
+    if not _forked:
+        bridge.close(handle)
+
+
 def _number(value, dims):
     """What the graph returns where it returns no tensor."""
     if not isinstance(value, torch.SymInt):
@@ -432,37 +439,31 @@ def _device(module):
 
 def _check_ops(module):
     """Refuses ops that would run, but give something else than in PyTorch."""
-    for node in module.graph.nodes:
-        op = node.target
-        if not isinstance(op, torch._ops.OpOverload):
-            continue
-        where = (node.meta.get("stack_trace") or "").strip().splitlines()
-        line = f" ({where[-2].strip()})" if len(where) > 1 else ""
-        if torch.Tag.nondeterministic_seeded in op.tags and not _is_without_dropout(op, node):
-            raise SymplanError(f"'{node}' is {op}{line}, whose random numbers only PyTorch's generator has")
-        if "c10d" in op.namespace and dist.is_initialized() and dist.get_world_size() > 1:
-            raise SymplanError(
-                f"'{node}' is {op}{line}, a collective of {dist.get_world_size()} ranks;"
-                " within PyTorch, graphs of one rank run so far"
-            )
-        if op._schema.is_mutable and any(_is_written(op, node)):
-            raise SymplanError(f"'{node}' is {op}{line}, which writes into an input of the graph")
+    graphs = [part.graph for part in module.modules() if isinstance(part, torch.fx.GraphModule)]
+    for node in (node for graph in graphs for node in graph.nodes):
+        # Higher-order ops have others as arguments.
+        for op in (part for part in (node.target, *node.args) if isinstance(part, torch._ops.OpOverload)):
+            where = (node.meta.get("stack_trace") or "").strip().splitlines()
+            named = f"'{node}' is {op}" + (f" ({where[-2].strip()})" if len(where) > 1 else "")
+            if torch.Tag.nondeterministic_seeded in op.tags and not _is_without_dropout(op, node):
+                raise SymplanError(f"{named}, whose random numbers only PyTorch's generator has")
+            collective = "c10d" in op.namespace or op.namespace in ("symm_mem", "_dtensor")
+            if collective and dist.is_initialized() and dist.get_world_size() > 1:
+                raise SymplanError(
+                    f"{named}, a collective of {dist.get_world_size()} ranks;"
+                    " within PyTorch, Symplan runs graphs of one rank"
+                )
+            if op is node.target and op._schema.is_mutable:
+                raise SymplanError(f"{named}, which writes into its arguments")
 
 
 def _is_without_dropout(op, node):
     """Whether an op draws random numbers only for a dropout that it is not asked for, as attention does."""
     for i, argument in enumerate(op._schema.arguments):
-        if argument.name == "dropout_p":
+        if op is node.target and argument.name == "dropout_p":
             given = node.args[i] if i < len(node.args) else node.kwargs.get("dropout_p", argument.default_value)
             return given == 0
     return False
-
-
-def _is_written(op, node):
-    """For each argument of an op, whether it is an input of the graph that the op writes into."""
-    for argument, value in zip(op._schema.arguments, node.args):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            yield isinstance(value, torch.fx.Node) and value.op == "placeholder"
 
 
 def _without_constants(module):

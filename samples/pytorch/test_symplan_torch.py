@@ -321,6 +321,17 @@ class Tests(unittest.TestCase):
             run = self.compiled(lambda x: F.dropout(x, 0.5))
             self.assertFalse(torch.equal(run(x), run(x)))
 
+    def test_collectives_of_several_ranks(self):
+        graph = torch.fx.Graph()
+        reduced = graph.call_function(torch.ops._c10d_functional.all_reduce.default, (graph.placeholder("x"), "sum", "0"))
+        graph.output((reduced,))
+        module = torch.fx.GraphModule({}, graph)
+        symplan_torch._check_ops(module)
+        world = {"is_initialized": lambda: True, "get_world_size": lambda: 2}
+        with mock.patch.multiple(symplan_torch.dist, **world):
+            with self.assertRaisesRegex(symplan_torch.SymplanError, "'all_reduce' is .*, a collective of 2 ranks"):
+                symplan_torch._check_ops(module)
+
     def test_inputs_that_are_written(self):
         def function(x):
             x.add_(1)
@@ -339,6 +350,7 @@ class Tests(unittest.TestCase):
             self.assertTrue(all("<html" in page.read_text() for page in pages))
 
     def test_graphs_are_closed(self):
+        gc.collect()
         closed = []
         bridge = symplan_torch._the_bridge()
         close = bridge.close
@@ -367,7 +379,10 @@ class Tests(unittest.TestCase):
         child = os.fork()
         if not child:
             signal.alarm(20)
-            os._exit(0 if torch.equal(run(x), x + 1) and self.runs == 1 else 1)
+            warnings.simplefilter("ignore")
+            other = self.compiled(lambda x: x * 3)
+            same = torch.equal(run(x), x + 1) and torch.equal(other(x), x * 3)
+            os._exit(0 if same and self.runs == 1 else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_time_of_a_call(self):

@@ -88,6 +88,9 @@ public final class Bridge {
     return ONLY.table.address();
   }
 
+  /**
+   * @param name of a method that is not private, as Error Prone would take such a one for unused
+   */
   private void put(int index, String name, MemoryLayout... parameters) {
     var descriptor = FunctionDescriptor.of(JAVA_LONG, parameters);
     var stub =
@@ -104,7 +107,7 @@ public final class Bridge {
     }
   }
 
-  private long compile(MemorySegment request, long bytes, MemorySegment reply) {
+  long compile(MemorySegment request, long bytes, MemorySegment reply) {
     return guarded(
         NO_HANDLE,
         reply,
@@ -116,7 +119,7 @@ public final class Bridge {
         });
   }
 
-  private long describe(long handle, MemorySegment reply) {
+  long describe(long handle, MemorySegment reply) {
     return guarded(
         FAILED,
         reply,
@@ -126,7 +129,7 @@ public final class Bridge {
         });
   }
 
-  private long run(long handle, MemorySegment words, long count, long stream, MemorySegment reply) {
+  long run(long handle, MemorySegment words, long count, long stream, MemorySegment reply) {
     return guarded(
         FAILED,
         reply,
@@ -145,7 +148,7 @@ public final class Bridge {
         });
   }
 
-  private long close(long handle, MemorySegment reply) {
+  long close(long handle, MemorySegment reply) {
     return guarded(
         FAILED,
         reply,
@@ -157,7 +160,7 @@ public final class Bridge {
         });
   }
 
-  private long release(MemorySegment text) {
+  long release(MemorySegment text) {
     var arena = replies.remove(text.address());
     if (arena == null) {
       return FAILED;
@@ -205,9 +208,9 @@ public final class Bridge {
 
   private static String message(Throwable e) {
     return switch (e) {
-      case CompileException wrong -> wrong.getMessage();
-      case RunException wrong -> wrong.getMessage();
-      case IllegalArgumentException wrong when wrong.getMessage() != null -> wrong.getMessage();
+      case CompileException wrong -> String.valueOf(wrong.getMessage());
+      case RunException wrong -> String.valueOf(wrong.getMessage());
+      case IllegalArgumentException wrong -> String.valueOf(wrong.getMessage());
       case OutOfMemoryError _ -> "out of memory: " + e.getMessage();
       default -> "internal error; please report it with the graph: " + trace(e);
     };
