@@ -329,7 +329,7 @@ class Tests(unittest.TestCase):
         symplan_torch._check_ops(module)
         world = {"is_initialized": lambda: True, "get_world_size": lambda: 2}
         with mock.patch.multiple(symplan_torch.dist, **world):
-            with self.assertRaisesRegex(symplan_torch.SymplanError, "'all_reduce' is .*, a collective of 2 ranks"):
+            with self.assertRaisesRegex(symplan_torch.SymplanError, "'all_reduce_default' is .*, a collective of 2 ranks"):
                 symplan_torch._check_ops(module)
 
     def test_inputs_that_are_written(self):
