@@ -13,12 +13,30 @@ import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Workspace;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /** One thing a rank does, in one of its streams. */
 public sealed interface Instruction {
 
   /** The queue that it is in. */
   StreamKind stream();
+
+  /** {@return the tensors of its own rank that it reads or writes} */
+  default Stream<TensorRef> tensors() {
+    return switch (this) {
+      case LocalOp op ->
+          Stream.concat(
+              op.args().stream().flatMap(Operand::tensors),
+              op.results().stream().flatMap(Optional::stream));
+      case Fused fused ->
+          fused.parts().stream()
+              .flatMap(part -> Stream.concat(part.args().stream(), part.results().stream()))
+              .flatMap(Operand::tensors);
+      case Collective collective ->
+          Stream.concat(collective.operands().stream(), collective.results().stream());
+      case Border _, RecordEvent _, AwaitEvent _ -> Stream.empty();
+    };
+  }
 
   /**
    * A local op.

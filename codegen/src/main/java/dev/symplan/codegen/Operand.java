@@ -3,9 +3,19 @@ package dev.symplan.codegen;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
+import java.util.stream.Stream;
 
 /** An argument or result of a local op, its tensors resolved to addresses. */
 public sealed interface Operand {
+
+  /** {@return the tensors in memory that it stands for} */
+  default Stream<TensorRef> tensors() {
+    return switch (this) {
+      case Tensor(var ref) -> Stream.of(ref);
+      case Many(var items) -> items.stream().flatMap(Operand::tensors);
+      case Passed _, Constant _ -> Stream.empty();
+    };
+  }
 
   /** A tensor. */
   record Tensor(TensorRef ref) implements Operand {}

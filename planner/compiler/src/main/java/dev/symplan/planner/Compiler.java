@@ -112,7 +112,13 @@ public final class Compiler {
     return compile(ProgramReader.read(file, options, warnings::add), warnings);
   }
 
-  private Plan compile(Program program, List<Diagnostic> warnings) {
+  /**
+   * {@return the verified plan of a program}
+   *
+   * @param warnings what the reader of the program had to say; the plan keeps them
+   * @throws dev.symplan.ir.diag.CompileException when the program or the options are wrong
+   */
+  public Plan compile(Program program, List<Diagnostic> warnings) {
     return Pipeline.run(program, target, options, warnings, observer);
   }
 }

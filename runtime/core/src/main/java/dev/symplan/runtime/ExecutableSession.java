@@ -20,7 +20,11 @@ public abstract class ExecutableSession implements Session {
 
   private final Executable executable;
   private final ImmutableList<GraphSignature> graphs;
+  private final ImmutableList<Signature> signatures;
   private boolean closed;
+
+  /** Whether memory of the caller's takes the place of all inputs and outputs. */
+  private boolean bound;
 
   /** The graph behind the one that has run; if it is independent, any such graph may run. */
   private int next;
@@ -31,6 +35,8 @@ public abstract class ExecutableSession implements Session {
   protected ExecutableSession(Executable executable) {
     this.executable = executable;
     this.graphs = GraphSignature.allOf(executable);
+    this.signatures =
+        executable.ranks().stream().map(Signature::of).collect(ImmutableList.toImmutableList());
   }
 
   protected final Executable executable() {
@@ -72,6 +78,11 @@ public abstract class ExecutableSession implements Session {
   public final void run(String graph) {
     requireOpen();
     int index = index(graph);
+    if (bound && graphs.size() > 1) {
+      throw new IllegalStateException(
+          "memory of the caller's is bound, which run() uses for all graphs: graph '%s' cannot run alone"
+              .formatted(graph));
+    }
     if (isAwaited(next) ? index != next : !graphs.get(index).independent()) {
       throw new IllegalStateException(
           isAwaited(next)
@@ -136,6 +147,20 @@ public abstract class ExecutableSession implements Session {
   }
 
   @Override
+  public final Signature signature(int rank) {
+    return signatures.get(rank);
+  }
+
+  @Override
+  public final void bind(int rank, CallerMemory memory) {
+    requireOpen();
+    signature(rank).check(memory, alignment());
+    use(rank, memory);
+    bound = true;
+    next = 0;
+  }
+
+  @Override
   public final void bindInput(int rank, int index, HostTensor tensor) {
     requireOpen();
     var name = "input '%s' of rank %s".formatted(inputNames().get(index), rank);
@@ -194,6 +219,14 @@ public abstract class ExecutableSession implements Session {
           name + ": the memory is confined to a thread; use a shared or automatic Arena");
     }
   }
+
+  /** {@return whether memory of the caller's is bound} */
+  protected final boolean isBound() {
+    return bound;
+  }
+
+  /** Binds all inputs and outputs of a rank to memory that fits them. */
+  protected abstract void use(int rank, CallerMemory memory);
 
   /** Binds an external input to memory that fits it. */
   protected abstract void useAsInput(int rank, TensorRef input, HostTensor tensor);

@@ -103,6 +103,24 @@ public interface Session extends AutoCloseable {
   void bindOutput(int rank, int index, HostTensor tensor);
 
   /**
+   * {@return what the graph of a rank takes and gives, and what runs do with memory that is bound}
+   */
+  Signature signature(int rank);
+
+  /** {@return what every address of {@link CallerMemory} is a multiple of, in bytes} */
+  long alignment();
+
+  /**
+   * Uses memory of the caller's for all inputs and outputs of a rank, from the next run on:
+   * directly where the plan leaves the tensor to the caller, otherwise by a copy in each run, as
+   * the {@link Signature} says. The memory has to stay until the last run with it is over, and
+   * outputs must overlap nothing else.
+   *
+   * @throws IllegalArgumentException when the memory does not fit the signature
+   */
+  void bind(int rank, CallerMemory memory);
+
+  /**
    * Runs all graphs on all ranks to their ends, from the first one on.
    *
    * @throws RunException when a rank fails or waits too long; the session cannot be used after that
@@ -127,7 +145,8 @@ public interface Session extends AutoCloseable {
    * run.
    *
    * @throws IllegalArgumentException when no graph is called so
-   * @throws IllegalStateException when another graph must run before it
+   * @throws IllegalStateException when another graph must run before it, or {@link CallerMemory} is
+   *     bound for all of several graphs
    * @throws RunException when a rank fails or waits too long; the session cannot be used after that
    */
   void run(String graph);
@@ -137,6 +156,16 @@ public interface Session extends AutoCloseable {
    * processes of a session do the same.
    */
   void restart();
+
+  /**
+   * Runs behind what the caller has put into a stream, and has the stream go on behind the run, on
+   * memory that was {@linkplain #bind bound} for all ranks. It need not have ended when this
+   * returns; a backend without streams does it at once.
+   *
+   * @param stream the device's handle of it; 0 for its default one
+   * @throws RunException as {@link #run()}; for what came after the return of an earlier run, too
+   */
+  void runIn(long stream);
 
   /**
    * Measures how long a run takes in the steady state: on devices by their own clock, with as

@@ -15,13 +15,16 @@ import java.util.Optional;
  * @param multicast whether it may make NVLink multicast objects, if the plan has such variants. A
  *     plan may come from elsewhere, so who runs it says so again
  * @param products how the algorithms of products are picked, the same in all processes
+ * @param callerMemory whether the caller {@linkplain Session#bind binds} memory before the first
+ *     run, so that the session needs none for external inputs and outputs
  */
 public record SessionOptions(
     Optional<Duration> timeout,
     Launch launch,
     Optional<World> world,
     boolean multicast,
-    ProductAlgorithms products) {
+    ProductAlgorithms products,
+    boolean callerMemory) {
 
   /**
    * The backend's timeout, and what the environment says of processes; no multicast; products by
@@ -29,7 +32,7 @@ public record SessionOptions(
    */
   public static final SessionOptions DEFAULT =
       new SessionOptions(
-          Optional.empty(), Launch.AUTO, Optional.empty(), false, ProductAlgorithms.TIMED);
+          Optional.empty(), Launch.AUTO, Optional.empty(), false, ProductAlgorithms.TIMED, false);
 
   public SessionOptions {
     if (timeout.isPresent() && !timeout.get().isPositive()) {
@@ -38,22 +41,28 @@ public record SessionOptions(
   }
 
   public SessionOptions withTimeout(Duration newTimeout) {
-    return new SessionOptions(Optional.of(newTimeout), launch, world, multicast, products);
+    return new SessionOptions(
+        Optional.of(newTimeout), launch, world, multicast, products, callerMemory);
   }
 
   public SessionOptions withLaunch(Launch newLaunch) {
-    return new SessionOptions(timeout, newLaunch, world, multicast, products);
+    return new SessionOptions(timeout, newLaunch, world, multicast, products, callerMemory);
   }
 
   public SessionOptions withWorld(World newWorld) {
-    return new SessionOptions(timeout, launch, Optional.of(newWorld), multicast, products);
+    return new SessionOptions(
+        timeout, launch, Optional.of(newWorld), multicast, products, callerMemory);
   }
 
   public SessionOptions withMulticast(boolean value) {
-    return new SessionOptions(timeout, launch, world, value, products);
+    return new SessionOptions(timeout, launch, world, value, products, callerMemory);
   }
 
   public SessionOptions withProducts(ProductAlgorithms algorithms) {
-    return new SessionOptions(timeout, launch, world, multicast, algorithms);
+    return new SessionOptions(timeout, launch, world, multicast, algorithms, callerMemory);
+  }
+
+  public SessionOptions withCallerMemory(boolean value) {
+    return new SessionOptions(timeout, launch, world, multicast, products, value);
   }
 }

@@ -64,12 +64,21 @@ final class HostMemory {
     }
   }
 
-  void bindInput(int index, MemorySegment memory) {
-    inputs[index] = memory;
+  /** {@return whether the input is elsewhere now} */
+  boolean bindInput(int index, MemorySegment memory) {
+    return bind(inputs, index, memory);
   }
 
-  void bindOutput(int index, MemorySegment memory) {
-    outputs[index] = memory;
+  /** {@return whether the output is elsewhere now} */
+  boolean bindOutput(int index, MemorySegment memory) {
+    return bind(outputs, index, memory);
+  }
+
+  /** Equal segments are the same memory, in the same scope. */
+  private static boolean bind(@Nullable MemorySegment[] bound, int index, MemorySegment memory) {
+    boolean moved = !memory.equals(bound[index]);
+    bound[index] = memory;
+    return moved;
   }
 
   /** {@return the tensor at an address of this rank's memory} */

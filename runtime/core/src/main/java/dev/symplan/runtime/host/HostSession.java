@@ -4,16 +4,22 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.TensorType;
+import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
+import dev.symplan.runtime.Signature;
 import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.PlanAgreement;
 import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutorService;
@@ -27,10 +33,28 @@ final class HostSession extends ExecutableSession {
   /** How long threads have to stop once a run has failed. */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
+  /** What vector instructions of the processor and of libraries like best; PyTorch gives more. */
+  private static final long ALIGNMENT = 16;
+
+  /** A copy between the caller's memory and an arena, of one type. */
+  private record Copy(HostTensor from, HostTensor to) implements Runnable {
+    @Override
+    public void run() {
+      to.copyFrom(from);
+    }
+  }
+
+  /** What a run copies first and last. */
+  private record Copies(List<Copy> before, List<Copy> after) {}
+
   private final Arena memory = Arena.ofShared();
   private final List<HostMemory> ranks = new ArrayList<>();
   private final List<RankRunner> runners = new ArrayList<>();
   private final List<Runnable> tasks = new ArrayList<>();
+
+  /** Of the ranks for which the caller bound memory. */
+  private final Map<Integer, Copies> copiesOf = new HashMap<>();
+
   private final HostSync rendezvous;
   private final ExecutorService threads;
   private final List<Thread> started = new CopyOnWriteArrayList<>();
@@ -85,23 +109,103 @@ final class HostSession extends ExecutableSession {
 
   @Override
   protected void useAsInput(int rank, TensorRef input, HostTensor tensor) {
-    ranks.get(rank).bindInput(input.index(), tensor.memory());
-    runners.get(rank).forgetAddresses();
+    moved(rank, input, ranks.get(rank).bindInput(input.index(), tensor.memory()));
   }
 
   @Override
   protected void useAsOutput(int rank, TensorRef output, HostTensor tensor) {
-    ranks.get(rank).bindOutput(output.index(), tensor.memory());
-    runners.get(rank).forgetAddresses();
+    moved(rank, output, ranks.get(rank).bindOutput(output.index(), tensor.memory()));
+  }
+
+  private void moved(int rank, TensorRef tensor, boolean elsewhere) {
+    if (elsewhere) {
+      runners.get(rank).forgetAddress(tensor.arena(), tensor.index());
+    }
   }
 
   @Override
-  protected void execute(int graph) {
+  public long alignment() {
+    return ALIGNMENT;
+  }
+
+  @Override
+  protected void use(int rank, CallerMemory memory) {
+    var copies = new Copies(new ArrayList<>(), new ArrayList<>());
+    var program = program(rank);
+    var signature = signature(rank);
+    for (int i = 0; i < signature.inputs().size(); i++) {
+      var use = signature.inputs().get(i).use();
+      if (use instanceof Signature.Use.Direct || use instanceof Signature.Use.Copied) {
+        var ref = program.inputs().get(i).orElseThrow();
+        var tensor = tensor(memory.inputs(), i, ref.type());
+        if (use instanceof Signature.Use.Direct) {
+          useAsInput(rank, ref, tensor);
+        } else {
+          copies.before().add(new Copy(tensor, ranks.get(rank).tensor(ref)));
+        }
+      }
+    }
+    for (int i = 0; i < signature.outputs().size(); i++) {
+      var use = signature.outputs().get(i).use();
+      if (use instanceof Signature.Use.Direct || use instanceof Signature.Use.Copied) {
+        var ref = program.outputs().get(i).orElseThrow();
+        var tensor = tensor(memory.outputs(), i, ref.type());
+        if (use instanceof Signature.Use.Direct) {
+          useAsOutput(rank, ref, tensor);
+        } else {
+          copies.after().add(new Copy(ranks.get(rank).tensor(ref), tensor));
+        }
+      }
+    }
+    copiesOf.put(rank, copies);
+  }
+
+  private static HostTensor tensor(CallerMemory.Stretches memory, int index, TensorType type) {
+    return new HostTensor(
+        MemorySegment.ofAddress(memory.addresses().get(index)).reinterpret(type.storageBytes()),
+        type);
+  }
+
+  /** In the caller's thread, where no rank or stream has to wait for another one. */
+  @Override
+  public void runIn(long stream) {
+    requireOpen();
+    if (copiesOf.size() < ranks()) {
+      throw new IllegalStateException(
+          "memory is bound for %s of %s ranks".formatted(copiesOf.size(), ranks()));
+    }
+    if (tasks.size() > 1) {
+      run();
+      return;
+    }
+    prepare(ALL);
+    rendezvous.startRun(tasks.size());
+    tasks.forEach(Runnable::run);
+    tasks.forEach(_ -> rendezvous.finish());
+    @Nullable RunException failure = rendezvous.failure();
+    if (failure != null) {
+      throw failure;
+    }
+    copyOut();
+  }
+
+  /** Resolves addresses, and copies what the plan has in arenas from the caller's memory. */
+  private void prepare(int graph) {
     runners.forEach(
         runner -> {
           runner.prepare();
           runner.runGraph(graph);
         });
+    copiesOf.values().forEach(copies -> copies.before().forEach(Copy::run));
+  }
+
+  private void copyOut() {
+    copiesOf.values().forEach(copies -> copies.after().forEach(Copy::run));
+  }
+
+  @Override
+  protected void execute(int graph) {
+    prepare(graph);
     rendezvous.startRun(tasks.size());
     for (var task : tasks) {
       threads.execute(
@@ -120,6 +224,7 @@ final class HostSession extends ExecutableSession {
       abandoned = !rendezvous.awaitStop(GRACE);
       throw failure;
     }
+    copyOut();
   }
 
   @Override

@@ -1,6 +1,7 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableListMultimap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Instruction;
 import dev.symplan.codegen.Instruction.AwaitEvent;
@@ -15,15 +16,21 @@ import dev.symplan.codegen.RankProgram;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.profile.Profile;
 import java.util.List;
+import java.util.Objects;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /** Executes the instructions of one rank, each stream in a thread of its own. */
 final class RankRunner {
+
+  /** An input or output that is the caller's. */
+  private record External(ArenaKind arena, int index) {}
 
   /** The queue of one stream: its tasks, and how many are done. */
   private static final class Lane {
@@ -33,7 +40,12 @@ final class RankRunner {
     /** For each graph of the program, its first instruction. */
     private final ImmutableIntArray begins;
 
-    private ImmutableList<Runnable> actions = ImmutableList.of();
+    /** What each instruction does; null while its addresses are not resolved. */
+    private final @Nullable Runnable[] actions;
+
+    /** The instructions whose addresses are wrong when an external tensor is elsewhere. */
+    private final ImmutableListMultimap<External, Integer> touching;
+
     private volatile int at;
 
     /** When each instruction began, and the end; empty if nobody asked. */
@@ -56,6 +68,19 @@ final class RankRunner {
       }
       this.instructions = own.build();
       this.begins = firsts.build();
+      this.actions = new @Nullable Runnable[instructions.size()];
+      var found = ImmutableListMultimap.<External, Integer>builder();
+      for (int i = 0; i < instructions.size(); i++) {
+        int index = i;
+        instructions
+            .get(i)
+            .tensors()
+            .filter(ref -> ref.arena().isExternal())
+            .map(ref -> new External(ref.arena(), ref.index()))
+            .distinct()
+            .forEach(external -> found.put(external, index));
+      }
+      this.touching = found.build();
     }
 
     /** {@return the first instruction of a graph; of all, the first one} */
@@ -148,18 +173,27 @@ final class RankRunner {
       return;
     }
     for (var lane : lanes) {
-      var actions = ImmutableList.<Runnable>builderWithExpectedSize(lane.instructions.size());
-      for (var instruction : lane.instructions) {
-        actions.add(prepare(instruction));
+      for (int i = 0; i < lane.actions.length; i++) {
+        if (lane.actions[i] == null) {
+          lane.actions[i] = prepare(lane.instructions.get(i));
+        }
       }
-      lane.actions = actions.build();
     }
     prepared = true;
   }
 
-  /** Has the next {@link #prepare} resolve addresses again: the caller bound other memory. */
-  void forgetAddresses() {
-    prepared = false;
+  /**
+   * Has the next {@link #prepare} resolve addresses of an external tensor again: the caller bound
+   * other memory.
+   */
+  void forgetAddress(ArenaKind arena, int index) {
+    var external = new External(arena, index);
+    for (var lane : lanes) {
+      for (int instruction : lane.touching.get(external)) {
+        lane.actions[instruction] = null;
+        prepared = false;
+      }
+    }
   }
 
   private Runnable prepare(Instruction instruction) {
@@ -220,7 +254,7 @@ final class RankRunner {
         lane.mark(i);
         if (only.isEmpty()
             || InstructionText.label(lane.instructions.get(i)).filter(only::equals).isPresent()) {
-          actions.get(i).run();
+          Objects.requireNonNull(actions[i]).run();
         }
       }
       lane.at = end;

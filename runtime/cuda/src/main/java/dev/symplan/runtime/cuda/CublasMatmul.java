@@ -38,8 +38,8 @@ final class CublasMatmul implements AutoCloseable {
   private static final int REDUCTIONS =
       cublas.CUBLASLT_REDUCTION_SCHEME_NONE | cublas.CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
-  /** The addresses of a product's matrices. */
-  record Memory(long left, long right, long addend, long result) {}
+  /** Where a product's matrices are. */
+  record Memory(Pointer left, Pointer right, Pointer addend, Pointer result) {}
 
   private final Check check;
   private final cublasLtContext context;
@@ -144,10 +144,6 @@ final class CublasMatmul implements AutoCloseable {
       Supplier<Pointer> workspace,
       Memory memory,
       CUstream_st stream) {
-    var from = new DevicePointer(memory.left());
-    var by = new DevicePointer(memory.right());
-    var with = new DevicePointer(memory.addend());
-    var to = new DevicePointer(memory.result());
     var call = "the product for '%s'".formatted(product.label());
     return () ->
         check.blas(
@@ -155,14 +151,14 @@ final class CublasMatmul implements AutoCloseable {
                 context,
                 operation,
                 alpha,
-                from,
+                memory.left(),
                 left,
-                by,
+                memory.right(),
                 right,
                 beta,
-                with,
+                memory.addend(),
                 addend,
-                to,
+                memory.result(),
                 result,
                 algorithm,
                 workspace.get(),
@@ -187,11 +183,20 @@ final class CublasMatmul implements AutoCloseable {
       set(described, cublas.CUBLASLT_MATMUL_DESC_TRANSB, transposition(product.right()));
       if (product.bias().isPresent()) {
         set(described, cublas.CUBLASLT_MATMUL_DESC_EPILOGUE, cublas.CUBLASLT_EPILOGUE_BIAS);
-        try (var pointer = new LongPointer(new long[] {bias})) {
-          set(described, cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer, Long.BYTES);
-        }
+        bias(described, bias);
       }
       return described;
+    }
+  }
+
+  /** Has the next calls add a bias that is there. */
+  void moveBias(long to) {
+    bias(operation, to);
+  }
+
+  private void bias(cublasLtMatmulDescOpaque_t described, long bias) {
+    try (var pointer = new LongPointer(new long[] {bias})) {
+      set(described, cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer, Long.BYTES);
     }
   }
 

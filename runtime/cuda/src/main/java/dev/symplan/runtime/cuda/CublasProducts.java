@@ -6,8 +6,8 @@ import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.runtime.failure.RunException;
 import java.util.Optional;
-import java.util.function.ToLongFunction;
 import org.bytedeco.cuda.cublas.cublasLtContext;
+import org.bytedeco.javacpp.Pointer;
 
 /**
  * Products by cuBLASLt, straight into planned memory.
@@ -18,7 +18,7 @@ import org.bytedeco.cuda.cublas.cublasLtContext;
 final class CublasProducts {
   private final Gpu gpu;
   private final Check check;
-  private final ToLongFunction<Address> addresses;
+  private final Locations locations;
   private final LibraryWorkspace workspace;
   private final ProductChoices choices;
   private Optional<cublasLtContext> handle = Optional.empty();
@@ -26,15 +26,11 @@ final class CublasProducts {
   /**
    * @param choices on which all ranks agree
    */
-  CublasProducts(
-      Gpu gpu,
-      LibraryWorkspace workspace,
-      ToLongFunction<Address> addresses,
-      ProductChoices choices) {
+  CublasProducts(Gpu gpu, LibraryWorkspace workspace, Locations locations, ProductChoices choices) {
     this.gpu = gpu;
     this.workspace = workspace;
     this.check = gpu.check();
-    this.addresses = addresses;
+    this.locations = locations;
     this.choices = choices;
   }
 
@@ -55,8 +51,12 @@ final class CublasProducts {
     }
     var matmul =
         new CublasMatmul(
-            check, handle(), product, product.bias().map(addresses::applyAsLong).orElse(0L));
+            check,
+            handle(),
+            product,
+            ProductTimer.ANY_BIAS + product.bias().map(Address::offset).orElse(0L));
     gpu.onClose(matmul::close);
+    product.bias().ifPresent(bias -> locations.follow(bias, matmul::moveBias));
     var algorithm =
         choices
             .of(ProductShape.of(product))
@@ -79,14 +79,14 @@ final class CublasProducts {
     workspace.reserve(needed);
     var memory =
         new CublasMatmul.Memory(
-            address(product.left()),
-            address(product.right()),
-            address(product.addend()),
-            address(product.result()));
+            pointer(product.left()),
+            pointer(product.right()),
+            pointer(product.addend()),
+            pointer(product.result()));
     return matmul.call(algorithm, needed, workspace::memory, memory, gpu.stream(product.stream()));
   }
 
-  private long address(Matrix matrix) {
-    return addresses.applyAsLong(matrix.address());
+  private Pointer pointer(Matrix matrix) {
+    return locations.pointer(matrix.address());
   }
 }

@@ -8,6 +8,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
+import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.ProductAlgorithms;
 import dev.symplan.runtime.SessionOptions;
@@ -22,6 +23,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.ToIntBiFunction;
+import org.bytedeco.cuda.cudart.CUstream_st;
 
 /**
  * A plan on GPUs: one thread and one CUDA graph for each.
@@ -35,8 +37,12 @@ final class CudaSession extends ExecutableSession {
   /** So that what a launch of a graph costs the host does not count. */
   private static final int RUNS_IN_GRAPH = 20;
 
+  /** What algorithms of libraries may take for granted, in bytes. */
+  private static final long ALIGNMENT = 256;
+
   private final Duration timeout;
   private final ProductAlgorithms products;
+  private final boolean callerMemory;
   private final Optional<World> world;
   private final SessionFailure ending;
 
@@ -66,6 +72,7 @@ final class CudaSession extends ExecutableSession {
     this.locals = locals;
     this.timeout = options.timeout().orElseThrow();
     this.products = options.products();
+    this.callerMemory = options.callerMemory();
   }
 
   /** Opens a session that has all ranks in this process, and uses no multicast. */
@@ -132,6 +139,9 @@ final class CudaSession extends ExecutableSession {
             Processes.prepare(
                 locals.get(others.rank()), executable(), programs, teams, timer, others, timeout),
         () -> OneProcess.prepare(locals, executable(), programs, teams, timer, timeout));
+    if (!callerMemory) {
+      locals.forAll(local -> local.gpu().memory().external().allocateAll());
+    }
   }
 
   private static void on(LocalRank local, Runnable task) {
@@ -157,6 +167,33 @@ final class CudaSession extends ExecutableSession {
   }
 
   @Override
+  public long alignment() {
+    return ALIGNMENT;
+  }
+
+  @Override
+  protected void use(int rank, CallerMemory memory) {
+    if (ranks() > 1) {
+      throw new RunException(
+          "backend cuda: memory of the caller's can be bound where there is one rank; the plan has %s"
+              .formatted(ranks()));
+    }
+    var runs = local(rank).callerRuns();
+    local(rank).here(() -> runs.bind(program(rank), signature(rank), memory));
+  }
+
+  @Override
+  public void runIn(long stream) {
+    requireOpen();
+    if (!isBound()) {
+      throw new IllegalStateException("memory is bound for 0 of %s ranks".formatted(ranks()));
+    }
+    var local = locals.get(0);
+    var callers = new CUstream_st(new DevicePointer(stream));
+    guarded(() -> local.here(() -> local.callerRuns().run(callers)));
+  }
+
+  @Override
   protected void useAsInput(int rank, TensorRef input, HostTensor tensor) {
     local(rank).copies().bindInput(input, tensor);
   }
@@ -168,8 +205,28 @@ final class CudaSession extends ExecutableSession {
 
   @Override
   protected void execute(int wanted) {
-    graph = wanted;
-    guarded(runOnce);
+    if (isBound()) {
+      runIn(0);
+      guarded(() -> locals.get(0).here(locals.get(0).gpu()::await));
+    } else {
+      requireMemory();
+      graph = wanted;
+      guarded(runOnce);
+    }
+  }
+
+  private void requireMemory() {
+    if (callerMemory && !isBound()) {
+      throw new IllegalStateException("memory is bound for 0 of %s ranks".formatted(ranks()));
+    }
+  }
+
+  /** Graphs for measurements have the addresses of the session's own memory. */
+  private void requireOwnMemory() {
+    requireOpen();
+    if (callerMemory || isBound()) {
+      throw new UnsupportedOperationException("runs on memory of the caller's cannot be measured");
+    }
   }
 
   private void runOnce() {
@@ -224,7 +281,7 @@ final class CudaSession extends ExecutableSession {
   }
 
   private Timing time(ToIntBiFunction<Gpu, Integer> capture, int runs, int measurements) {
-    requireOpen();
+    requireOwnMemory();
     int times = Math.min(runs, RUNS_IN_GRAPH);
     int launches = Math.ceilDiv(runs, times);
     var measured = new double[measurements];
@@ -254,7 +311,7 @@ final class CudaSession extends ExecutableSession {
 
   @Override
   public Profile profile(int before) {
-    requireOpen();
+    requireOwnMemory();
     var found = new AtomicReference<Profile>();
     guarded(
         () -> {

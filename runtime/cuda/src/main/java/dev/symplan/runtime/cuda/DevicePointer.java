@@ -7,4 +7,8 @@ final class DevicePointer extends Pointer {
   DevicePointer(long at) {
     address = at;
   }
+
+  void moveTo(long at) {
+    address = at;
+  }
 }

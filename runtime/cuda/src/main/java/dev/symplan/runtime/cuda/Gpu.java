@@ -165,8 +165,7 @@ final class Gpu {
     return capture(
         () -> {
           for (int i = 0; i < times; i++) {
-            work.forEach(Runnable::run);
-            joinStreams(program.steps());
+            enqueue();
           }
         });
   }
@@ -178,6 +177,12 @@ final class Gpu {
           work.subList(program.begins().get(graph), program.end(graph)).forEach(Runnable::run);
           joinStreams(program.steps(graph));
         });
+  }
+
+  /** Puts the program, once, behind what is in the stream of compute. */
+  void enqueue() {
+    work.forEach(Runnable::run);
+    joinStreams(program.steps());
   }
 
   /**

@@ -13,7 +13,6 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
@@ -43,8 +42,7 @@ final class GpuMemory {
   /** A one for each signal pad, in memory that the GPU copies from while kernels run. */
   private final BytePointer ones;
 
-  private final List<Optional<Pointer>> inputs;
-  private final List<Optional<Pointer>> outputs;
+  private final ExternalMemory external;
   private final List<Runnable> releases = new ArrayList<>();
 
   /** To be called by the thread of the GPU. */
@@ -56,6 +54,7 @@ final class GpuMemory {
       Check check) {
     this.check = check;
     this.pads = device.pads();
+    this.external = new ExternalMemory(program, this::allocateExternal);
     this.symmetricBytes = Math.max(MIN_BYTES, Math.ceilDiv(symmetricBytes, MIN_BYTES) * MIN_BYTES);
     try {
       share(sharing, Region.ARENA, this.symmetricBytes, POISON);
@@ -64,8 +63,6 @@ final class GpuMemory {
       this.meetings = allocate((long) pads * DeviceProgram.COUNTS * Integer.BYTES, 0);
       this.failures = failures(program, waiting(device));
       this.ones = ones();
-      this.inputs = program.inputs().stream().map(this::external).toList();
-      this.outputs = program.outputs().stream().map(this::external).toList();
       // The whole device need not be idle: an earlier session may have left something there.
       check.runtime(cudart.cudaStreamSynchronize(null), "cudaStreamSynchronize");
     } catch (RuntimeException e) {
@@ -109,9 +106,11 @@ final class GpuMemory {
             .count());
   }
 
-  private Optional<Pointer> external(Optional<TensorRef> ref) {
-    return ref.filter(r -> r.arena().isExternal())
-        .map(r -> allocate(r.offset() + r.type().storageBytes(), POISON));
+  /** For a tensor of the caller's to which the caller gives no memory. */
+  private long allocateExternal(long bytes) {
+    var memory = allocate(bytes, POISON);
+    check.runtime(cudart.cudaStreamSynchronize(null), "cudaStreamSynchronize");
+    return memory.address();
   }
 
   private Pointer allocate(long bytes, int fill) {
@@ -129,6 +128,10 @@ final class GpuMemory {
     regions.put(region, memory);
     releases.add(() -> sharing.free(memory, check));
     check.runtime(cudart.cudaMemset(memory, fill, rounded), "cudaMemset");
+  }
+
+  ExternalMemory external() {
+    return external;
   }
 
   Pointer region(Region region) {
@@ -174,12 +177,11 @@ final class GpuMemory {
   long address(ArenaKind arena, int index, long offset) {
     var base =
         switch (arena) {
-          case SYMMETRIC -> region(Region.ARENA);
-          case LOCAL -> local;
-          case EXTERNAL_INPUT -> inputs.get(index).orElseThrow();
-          case EXTERNAL_OUTPUT -> outputs.get(index).orElseThrow();
+          case SYMMETRIC -> region(Region.ARENA).address();
+          case LOCAL -> local.address();
+          case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> external.base(arena, index);
         };
-    return base.address() + offset;
+    return base + offset;
   }
 
   /** To be called by the thread of the GPU, when nothing runs any more. */

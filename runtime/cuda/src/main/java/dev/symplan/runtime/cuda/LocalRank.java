@@ -6,6 +6,7 @@ import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
+import org.bytedeco.cuda.global.cudart;
 import org.jspecify.annotations.Nullable;
 
 /** A rank of this process: its GPU, the thread of that, and the copies in host memory. */
@@ -16,6 +17,7 @@ final class LocalRank {
   private final GpuThread thread;
   private @Nullable Gpu gpu;
   private @Nullable HostCopies copies;
+  private @Nullable CallerRuns callerRuns;
 
   /** Made once, as runs shall make nothing. */
   private Runnable run = () -> {};
@@ -55,6 +57,27 @@ final class LocalRank {
 
   int rank() {
     return rank;
+  }
+
+  /** {@return runs on the caller's memory, by the calling thread} */
+  CallerRuns callerRuns() {
+    if (callerRuns == null) {
+      here(() -> callerRuns = new CallerRuns(gpu()));
+    }
+    return Objects.requireNonNull(callerRuns);
+  }
+
+  /** Does something with the GPU in the calling thread, while the GPU's own has nothing to do. */
+  void here(Runnable task) {
+    var current = new int[1];
+    var check = gpu().check();
+    check.runtime(cudart.cudaGetDevice(current), "cudaGetDevice");
+    check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
+    try {
+      task.run();
+    } finally {
+      check.runtime(cudart.cudaSetDevice(current[0]), "cudaSetDevice");
+    }
   }
 
   int device() {

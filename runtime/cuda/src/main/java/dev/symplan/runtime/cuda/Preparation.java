@@ -1,8 +1,6 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.codegen.Address;
-import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
@@ -18,9 +16,7 @@ import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
-import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.StreamKind;
-import dev.symplan.runtime.cuda.Peers.Region;
 import dev.symplan.runtime.cuda.cudnn.CudnnAttention;
 import dev.symplan.runtime.cuda.cudnn.CudnnAttention.Prepared;
 import dev.symplan.runtime.cuda.library.Libraries;
@@ -45,6 +41,7 @@ final class Preparation {
 
   private final Gpu gpu;
   private final Peers peers;
+  private final Locations locations;
   private final Communicators communicators;
   private final Duration timeout;
   private final Check check;
@@ -58,11 +55,12 @@ final class Preparation {
       Gpu gpu, Peers peers, Communicators communicators, ProductChoices choices, Duration timeout) {
     this.gpu = gpu;
     this.peers = peers;
+    this.locations = new Locations(gpu.check().rank(), gpu.memory(), peers);
     this.communicators = communicators;
     this.timeout = timeout;
     this.check = gpu.check();
     this.workspace = new LibraryWorkspace(gpu);
-    this.products = new CublasProducts(gpu, workspace, this::at, choices);
+    this.products = new CublasProducts(gpu, workspace, locations, choices);
     this.architecture =
         10 * gpu.attribute(cudart.cudaDevAttrComputeCapabilityMajor)
             + gpu.attribute(cudart.cudaDevAttrComputeCapabilityMinor);
@@ -82,9 +80,11 @@ final class Preparation {
       case CopyRows copy -> copyRows(copy);
       case Product product -> products.prepare(product);
       case Attention step ->
-          attention(cudnn -> cudnn.prepare(step, this::at)).orElseGet(() -> all(step.otherwise()));
+          attention(cudnn -> cudnn.prepare(step, locations::pointer))
+              .orElseGet(() -> all(step.otherwise()));
       case AttentionBackward step ->
-          attention(cudnn -> cudnn.prepare(step, this::at)).orElseGet(() -> all(step.otherwise()));
+          attention(cudnn -> cudnn.prepare(step, locations::pointer))
+              .orElseGet(() -> all(step.otherwise()));
       case Nccl call -> nccl(call);
       case Mark(var stream, int index) -> {
         var event = gpu.event(index, given);
@@ -138,24 +138,12 @@ final class Preparation {
         });
   }
 
-  private long at(TensorRef ref) {
-    return at(Address.of(check.rank(), ref));
-  }
-
-  private long at(Address address) {
-    if (address.rank() == check.rank()) {
-      return gpu.memory().address(address.arena(), address.index(), address.offset());
-    }
-    if (address.arena() != ArenaKind.SYMMETRIC) {
-      throw new IllegalStateException("a peer's memory that is not symmetric: " + address);
-    }
-    return peers.base(address.rank(), Region.ARENA) + address.offset();
-  }
-
   private Runnable launch(Launch launch) {
     var function = functions.computeIfAbsent(launch.kernel(), this::load);
-    var words =
-        new LongPointer(launch.words().stream().mapToLong(word -> word(word, launch)).toArray());
+    var words = new LongPointer(launch.words().size());
+    for (int i = 0; i < launch.words().size(); i++) {
+      put(launch.words().get(i), launch, words, i);
+    }
     var arguments = new PointerPointer<LongPointer>(1).put(0, words);
     // The array of pointers does not keep what it points to.
     gpu.onClose(words::close);
@@ -191,22 +179,24 @@ final class Preparation {
     return function;
   }
 
-  private long word(KernelArgument word, Launch launch) {
-    return switch (word) {
-      case KernelArgument.Number(long value) -> value;
-      case KernelArgument.Memory(var address, long _) -> at(address);
+  private void put(KernelArgument word, Launch launch, LongPointer words, int index) {
+    switch (word) {
+      case KernelArgument.Number(long value) -> words.put(index, value);
+      case KernelArgument.Memory(var address, long _) ->
+          locations.follow(address, at -> words.put(index, at));
       case KernelArgument.Multicast(var members, long offset, long _) ->
-          peers.multicast(members) + offset;
-      case KernelArgument.Flags(int pad, int rank) -> peers.flags(rank, pad);
-      case KernelArgument.Meetings(int pad) -> gpu.memory().meetings(pad);
-      case KernelArgument.Failure _ -> gpu.memory().failures().watch(launch.label());
-      case KernelArgument.Timeout _ -> timeout.toNanos();
-    };
+          words.put(index, peers.multicast(members) + offset);
+      case KernelArgument.Flags(int pad, int rank) -> words.put(index, peers.flags(rank, pad));
+      case KernelArgument.Meetings(int pad) -> words.put(index, gpu.memory().meetings(pad));
+      case KernelArgument.Failure _ ->
+          words.put(index, gpu.memory().failures().watch(launch.label()));
+      case KernelArgument.Timeout _ -> words.put(index, timeout.toNanos());
+    }
   }
 
   private Runnable copy(Copy copy) {
-    var from = new DevicePointer(at(copy.from()));
-    var to = new DevicePointer(at(copy.to()));
+    var from = locations.pointer(copy.from());
+    var to = locations.pointer(copy.to());
     var stream = gpu.stream(copy.stream());
     var call = "the copy for '%s'".formatted(copy.label());
     return () ->
@@ -215,8 +205,8 @@ final class Preparation {
   }
 
   private Runnable copyRows(CopyRows copy) {
-    var from = new DevicePointer(at(copy.from()));
-    var to = new DevicePointer(at(copy.to()));
+    var from = locations.pointer(copy.from());
+    var to = locations.pointer(copy.to());
     var stream = gpu.stream(copy.stream());
     var call = "the copy of rows for '%s'".formatted(copy.label());
     return () ->
@@ -251,8 +241,8 @@ final class Preparation {
   private Runnable nccl(Nccl step, NcclCall call) {
     var communicator = communicators.of(step);
     var stream = gpu.stream(step.stream());
-    var from = new DevicePointer(at(call.from()));
-    var to = new DevicePointer(at(call.to()));
+    var from = locations.pointer(call.from());
+    var to = locations.pointer(call.to());
     int type = ncclType(call.dtype());
     long count = call.count();
     int peer = call.peer();

@@ -151,10 +151,10 @@ final class ProductScratch implements AutoCloseable {
   CublasMatmul.Memory matrices(int copy) {
     long begin = memory.address() + layout.firstCopy() + copy * layout.copyBytes();
     return new CublasMatmul.Memory(
-        begin + layout.left(),
-        begin + layout.right(),
-        begin + layout.addend(),
-        begin + layout.result());
+        new DevicePointer(begin + layout.left()),
+        new DevicePointer(begin + layout.right()),
+        new DevicePointer(begin + layout.addend()),
+        new DevicePointer(begin + layout.result()));
   }
 
   @Override

@@ -28,7 +28,7 @@ final class ProductTimer {
   private static final int MAX_NAME = 256;
 
   /** The library looks at its alignment alone. */
-  private static final long ANY_BIAS = 256;
+  static final long ANY_BIAS = 256;
 
   private final ProductAlgorithms how;
   private final ImmutableList<DeviceProgram> programs;

@@ -22,6 +22,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
@@ -202,6 +203,21 @@ final class EmulatedSession extends ExecutableSession {
   @Override
   public Optional<HostTensor> output(int rank, int index) {
     return program(rank).outputs().get(index).map(memory.get(rank)::tensor);
+  }
+
+  @Override
+  public long alignment() {
+    return ALIGNMENT;
+  }
+
+  @Override
+  protected void use(int rank, CallerMemory caller) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public void runIn(long stream) {
+    throw new UnsupportedOperationException();
   }
 
   @Override

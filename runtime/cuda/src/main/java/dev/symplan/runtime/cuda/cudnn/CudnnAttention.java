@@ -15,7 +15,6 @@ import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.LongConsumer;
 import java.util.function.LongFunction;
-import java.util.function.ToLongFunction;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.cudnn.cudnnContext;
 import org.bytedeco.cuda.global.cudnn;
@@ -86,30 +85,31 @@ public final class CudnnAttention implements AutoCloseable {
   /**
    * {@return the step; empty where cuDNN refuses it}
    *
-   * @param addresses of tensors on the GPU
+   * @param locations pointers to tensors on the GPU, where they are when the step is called
    */
-  public Optional<Prepared> prepare(Attention step, ToLongFunction<TensorRef> addresses) {
+  public Optional<Prepared> prepare(Attention step, Function<TensorRef, Pointer> locations) {
     var tensors = step.tensors();
     var key = Key.of(false, tensors, step.scores(), step.logs().isPresent());
-    return prepare(key, graph -> AttentionGraphs.forward(graph, step), tensors, addresses);
+    return prepare(key, graph -> AttentionGraphs.forward(graph, step), tensors, locations);
   }
 
   /**
    * {@return the step; empty where cuDNN refuses it}
    *
-   * @param addresses of tensors on the GPU
+   * @param locations pointers to tensors on the GPU, where they are when the step is called
    */
-  public Optional<Prepared> prepare(AttentionBackward step, ToLongFunction<TensorRef> addresses) {
+  public Optional<Prepared> prepare(
+      AttentionBackward step, Function<TensorRef, Pointer> locations) {
     var tensors = step.tensors();
     var key = Key.of(true, tensors, step.scores(), true);
-    return prepare(key, graph -> AttentionGraphs.backward(graph, step), tensors, addresses);
+    return prepare(key, graph -> AttentionGraphs.backward(graph, step), tensors, locations);
   }
 
   private Optional<Prepared> prepare(
       Key key,
       Function<OperationGraph, Built> build,
       ImmutableList<TensorRef> tensors,
-      ToLongFunction<TensorRef> addresses) {
+      Function<TensorRef, Pointer> locations) {
     var known = plans.get(key);
     var planned = known == null ? plan(build) : known;
     plans.put(key, planned);
@@ -117,8 +117,7 @@ public final class CudnnAttention implements AutoCloseable {
         .filter(found -> found.bytes() <= maxWorkspace)
         .map(
             found -> {
-              var operands =
-                  tensors.stream().map(ref -> pointers.apply(addresses.applyAsLong(ref))).toList();
+              var operands = tensors.stream().map(locations).toList();
               return new Prepared(found.bytes(), workspace -> execute(found, operands, workspace));
             });
   }

@@ -1,0 +1,70 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Supplier;
+
+/**
+ * What is made for addresses that were there before, as it takes longer than a run without it; the
+ * least recently used goes when there are many.
+ *
+ * @param <T> what is made
+ */
+final class RepeatedAddresses<T> {
+
+  /** Of what is made. */
+  static final int MOST_MADE = 8;
+
+  /** Of addresses that are remembered. */
+  static final int MOST_SEEN = 64;
+
+  /** Without a value where addresses were there once. */
+  private final Map<ImmutableLongArray, Optional<T>> seen = new LinkedHashMap<>(16, 0.75f, true);
+
+  private final List<T> dropped = new ArrayList<>();
+
+  /** {@return what was made for the addresses; empty where they are there for the first time} */
+  Optional<T> get(ImmutableLongArray addresses, Supplier<T> make) {
+    var found = seen.get(addresses);
+    if (found == null) {
+      seen.put(addresses, Optional.empty());
+      dropEldest(MOST_SEEN, false);
+      return Optional.empty();
+    }
+    if (found.isEmpty()) {
+      found = Optional.of(make.get());
+      seen.put(addresses, found);
+      dropEldest(MOST_MADE, true);
+    }
+    return found;
+  }
+
+  private void dropEldest(int most, boolean made) {
+    var counted =
+        seen.entrySet().stream().filter(entry -> !made || entry.getValue().isPresent()).toList();
+    if (counted.size() > most) {
+      var eldest = counted.getFirst();
+      eldest.getValue().ifPresent(dropped::add);
+      seen.remove(eldest.getKey());
+    }
+  }
+
+  /** {@return what was made and is not needed any more, once} */
+  ImmutableList<T> dropped() {
+    var all = ImmutableList.copyOf(dropped);
+    dropped.clear();
+    return all;
+  }
+
+  /** {@return all that was made and is not dropped} */
+  ImmutableList<T> all() {
+    return seen.values().stream()
+        .flatMap(Optional::stream)
+        .collect(ImmutableList.toImmutableList());
+  }
+}

@@ -1,0 +1,484 @@
+"""Runs the graphs that torch.compile sees with Symplan, in the same process.
+
+    import symplan_torch
+    model = torch.compile(model, backend="symplan")
+
+It needs PyTorch 2.11 or later, Linux, and Symplan: the unpacked bundle for hosts without Java, or the repository, once
+./symplan has built it, which needs a JDK 25 (SYMPLAN_JAVA_HOME, JAVA_HOME or the PATH). The first graph starts a JVM in
+the process.
+
+AOTAutograd makes a forward and a backward graph; each has a plan of its own. Inputs are read where they are. Outputs and
+tensors that forward saves for backward are written into memory of PyTorch's allocator, so they outlive the call. A graph
+that cannot run falls back to eager execution, with a warning that says why. So do graphs that draw random numbers, and
+graphs with collectives between several ranks. With dynamic sizes, each combination of sizes gets a plan of its own.
+
+Environment:
+    SYMPLAN_HOME        the bundle, or runtime/cli/target/symplan; by default where this file comes from
+    SYMPLAN_PAGE        a folder; the page of each plan is written there: 0_forward.html, 1_backward.html, …
+    SYMPLAN_JAVA_HOME   the JDK, where SYMPLAN_HOME has none
+    SYMPLAN_JAVA_OPTS   more options of the JVM, separated by spaces
+
+A process that forks has no JVM in the child: there, graphs run in eager mode. Handlers of signals that were installed
+before the JVM starts stay in place. Handlers of SIGSEGV, SIGBUS and SIGFPE that are installed later replace the JVM's,
+which needs them: call faulthandler.enable() before the first graph is compiled.
+"""
+
+import copy
+import ctypes
+import json
+import os
+import shutil
+import threading
+import warnings
+import weakref
+from array import array
+from collections import namedtuple
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
+from torch._dynamo import register_backend
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor.decomposition import select_decomp_table
+
+
+class SymplanError(RuntimeError):
+    """What Symplan said of a graph or a run."""
+
+
+class _Reply(ctypes.Structure):
+    _fields_ = [("text", ctypes.c_void_p), ("bytes", ctypes.c_int64)]
+
+
+class _Bridge:
+    """The JVM of this process, and the functions of dev.symplan.runtime.torch.Bridge."""
+
+    VERSION = 1
+
+    def __init__(self):
+        table = ctypes.cast(_start_jvm(), ctypes.POINTER(ctypes.c_int64))
+        if table[0] != self.VERSION:
+            raise SymplanError(f"SYMPLAN_HOME has version {table[0]} of the bridge, not {self.VERSION}")
+        word, pointer, reply = ctypes.c_int64, ctypes.c_void_p, ctypes.POINTER(_Reply)
+
+        def function(index, *types):
+            return ctypes.CFUNCTYPE(word, *types)(table[index])
+
+        self._compile = function(1, ctypes.c_char_p, word, reply)
+        self._describe = function(2, word, reply)
+        self._run = function(3, word, pointer, word, word, reply)
+        self._close = function(4, word, reply)
+        self._release = function(5, pointer)
+
+    def compile(self, request):
+        data = json.dumps(request).encode()
+        reply = _Reply()
+        handle = self._compile(data, len(data), reply)
+        if not handle:
+            raise SymplanError(self._text(reply))
+        return handle
+
+    def describe(self, handle):
+        reply = _Reply()
+        self._check(self._describe(handle, reply), reply)
+        return json.loads(self._text(reply))
+
+    def run(self, handle, words, stream):
+        reply = _Reply()
+        address, count = words.buffer_info()
+        if self._run(handle, address, count, stream, reply):
+            raise SymplanError(self._text(reply))
+
+    def close(self, handle):
+        reply = _Reply()
+        self._check(self._close(handle, reply), reply)
+
+    def _check(self, failed, reply):
+        if failed:
+            raise SymplanError(self._text(reply))
+
+    def _text(self, reply):
+        if not reply.text:
+            return "Symplan failed, and there was no memory left to say why"
+        text = ctypes.string_at(reply.text, reply.bytes).decode()
+        self._release(reply.text)
+        return text
+
+
+_lock = threading.Lock()
+_bridge = None
+_forked = False
+
+
+def _the_bridge():
+    global _bridge
+    with _lock:
+        if _bridge is None:
+            _bridge = _Bridge()
+        return _bridge
+
+
+def _after_fork():
+    global _forked, _lock
+    _lock = threading.Lock()
+    _forked = _bridge is not None
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _start_jvm():
+    """Starts the JVM and returns the address of the bridge's table."""
+    home = _home()
+    jars = sorted((home / "lib").glob("*.jar"))
+    library = ctypes.CDLL(str(_libjvm(home)))
+    options = [
+        "-Djava.class.path=" + os.pathsep.join(map(str, [*jars, home / "natives"])),
+        "--enable-native-access=ALL-UNNAMED",
+        # Python handles SIGINT, SIGTERM and SIGHUP.
+        "-Xrs",
+        "-XX:+UseSerialGC",
+        "-Xss4m",
+        *os.environ.get("SYMPLAN_JAVA_OPTS", "").split(),
+    ]
+
+    class Option(ctypes.Structure):
+        _fields_ = [("text", ctypes.c_char_p), ("extra", ctypes.c_void_p)]
+
+    class Arguments(ctypes.Structure):
+        _fields_ = [
+            ("version", ctypes.c_int32),
+            ("count", ctypes.c_int32),
+            ("options", ctypes.POINTER(Option)),
+            ("ignore", ctypes.c_uint8),
+        ]
+
+    jni_version = 0x00150000
+    each = (Option * len(options))(*(Option(os.fsencode(text), None) for text in options))
+    vm, env = ctypes.c_void_p(), ctypes.c_void_p()
+    arguments = Arguments(jni_version, len(options), each, 0)
+    status = library.JNI_CreateJavaVM(ctypes.byref(vm), ctypes.byref(env), ctypes.byref(arguments))
+    if status:
+        raise SymplanError(f"no JVM could be started in this process: JNI_CreateJavaVM returned {status}")
+
+    def call(object, index, result, *arguments):
+        """A function of JNI's tables, by its position there."""
+        table = ctypes.cast(object, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p)))[0]
+        types = [ctypes.c_char_p if isinstance(a, bytes) else ctypes.c_void_p for a in arguments]
+        return ctypes.CFUNCTYPE(result, ctypes.c_void_p, *types)(table[index])(object, *arguments)
+
+    find_class, exception_describe, exception_clear = 6, 16, 17
+    get_static_method, call_static_long, detach = 113, 132, 5
+    pointer = ctypes.c_void_p
+    bridge = call(env, find_class, pointer, b"dev/symplan/runtime/torch/Bridge")
+    method = bridge and call(env, get_static_method, pointer, bridge, b"table", b"()J")
+    table = method and call(env, call_static_long, ctypes.c_int64, bridge, method)
+    if not table:
+        call(env, exception_describe, None)
+        call(env, exception_clear, None)
+    # From now on, a call attaches the thread that it comes from, until that thread ends.
+    call(vm, detach, ctypes.c_int32)
+    if not table:
+        raise SymplanError(f"SYMPLAN_HOME is {home}, which cannot be used; standard error has the reason")
+    return table
+
+
+def _home():
+    """The folder that has Symplan's jars."""
+    own = Path(__file__).resolve().parents[2]
+    named = os.environ.get("SYMPLAN_HOME")
+    for home in [Path(named)] if named else [own, own / "runtime" / "cli" / "target" / "symplan"]:
+        if any((home / "lib").glob("*.jar")):
+            return home
+    raise SymplanError(
+        (f"SYMPLAN_HOME is {named}, which has no lib/*.jar. " if named else "SYMPLAN_HOME is not set. ")
+        + "Set it to the unpacked bundle, or to runtime/cli/target/symplan of the repository, after ./symplan version"
+    )
+
+
+def _libjvm(home):
+    """The JVM of the bundle, or of a JDK of this machine."""
+    java = shutil.which("java")
+    homes = [
+        home / "jre",
+        *(Path(os.environ[name]) for name in ("SYMPLAN_JAVA_HOME", "JAVA_HOME") if os.environ.get(name)),
+        *([Path(java).resolve().parent.parent] if java else []),
+        *sorted(Path("/usr/lib/jvm").glob("*")),
+    ]
+    for candidate in homes:
+        library = candidate / "lib" / "server" / "libjvm.so"
+        release = candidate / "release"
+        if library.exists() and release.exists() and _java_version(release.read_text()) >= 25:
+            return library
+    raise SymplanError("there is no JDK 25 or newer; set SYMPLAN_JAVA_HOME to one, or use the bundle")
+
+
+def _java_version(release):
+    for line in release.splitlines():
+        if line.startswith('JAVA_VERSION="'):
+            digits = line.split('"')[1].split(".")[0]
+            return int(digits) if digits.isdigit() else 0
+    return 0
+
+
+@register_backend(name="symplan")
+def symplan(module, example_inputs):
+    """The backend of torch.compile."""
+    return aot_autograd(
+        fw_compiler=_compiler("forward"),
+        bw_compiler=_compiler("backward"),
+        inference_compiler=_compiler("inference"),
+        decompositions=select_decomp_table(),
+        partition_fn=min_cut_rematerialization_partition,
+    )(module, example_inputs)
+
+
+_count = 0
+
+
+def _compiler(kind):
+    def compile_graph(module, example_inputs):
+        global _count
+        with _lock:
+            name = f"{_count}_{kind}"
+            _count += 1
+        if _forked:
+            return _eager(module, name, "the JVM is that of the parent process")
+        # Without Symplan, there is nothing to fall back from.
+        _the_bridge()
+        try:
+            return _Graph(module, name).boxed()
+        except SymplanError as error:
+            return _eager(module, name, error)
+
+    return compile_graph
+
+
+def _eager(module, name, error):
+    warnings.warn(f"symplan: graph {name} runs in eager mode: {error}", stacklevel=2)
+    return make_boxed_func(module.forward)
+
+
+# What a tensor has to be, and what happens to its memory; dtype is None where there is no tensor.
+_Slot = namedtuple("_Slot", "name dtype size stride bytes use of offset place")
+
+
+def _slot(described):
+    return _Slot(
+        described["name"],
+        getattr(torch, described["dtype"]) if "dtype" in described else None,
+        torch.Size(described.get("sizes", ())),
+        tuple(described.get("strides", ())),
+        described.get("bytes", 0),
+        described["use"],
+        described.get("of"),
+        described.get("offset", 0),
+        described.get("place"),
+    )
+
+
+class _Graph:
+    """A graph of AOTAutograd's, and its plans: one, unless there are symbolic sizes."""
+
+    def __init__(self, module, name):
+        self.module = module
+        self.name = name
+        self.device = _device(module)
+        _check_ops(module)
+        lifted, self.constants = _without_constants(module)
+        self.text = lifted.print_readable(print_output=False, include_stride=True, include_device=True)
+        placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+        self.sizes = [
+            (i, str(node.meta["val"]))
+            for i, node in enumerate(placeholders)
+            if isinstance(node.meta.get("val"), torch.SymInt) and str(node.meta["val"]).isidentifier()
+        ]
+        (output,) = (node for node in module.graph.nodes if node.op == "output")
+        self.results = [
+            arg.meta["val"] if isinstance(arg, torch.fx.Node) else arg for arg in output.args[0]
+        ]
+        self.plans = {}
+        if not self.sizes:
+            self.plans[()] = _Plan(self, {})
+
+    def boxed(self):
+        def run(args):
+            if _forked:
+                return self.module(*args)
+            values = tuple(args[i] for i, _ in self.sizes)
+            plan = self.plans.get(values)
+            if plan is None:
+                plan = self._plan(values)
+            return plan(args)
+
+        run._boxed_call = True
+        return run
+
+    def _plan(self, values):
+        dims = {symbol: value for (_, symbol), value in zip(self.sizes, values)}
+        try:
+            plan = _Plan(self, dims)
+        except SymplanError as error:
+            plan = _eager(self.module, f"{self.name} for {dims}", error)
+        self.plans[values] = plan
+        return plan
+
+
+class _Plan:
+    """A plan of a graph that is ready to run."""
+
+    def __init__(self, graph, dims):
+        self.bridge = _the_bridge()
+        request = {
+            "name": graph.name + ".fx.txt",
+            "text": graph.text,
+            "backend": "cuda" if graph.device.type == "cuda" else "host",
+            "ranks": 1,
+            "dims": dims,
+        }
+        if os.environ.get("SYMPLAN_PAGE"):
+            suffix = "".join(f"_{name}_{value}" for name, value in dims.items())
+            folder = Path(os.environ["SYMPLAN_PAGE"]).absolute()
+            folder.mkdir(parents=True, exist_ok=True)
+            request["page"] = str(folder / f"{graph.name}{suffix}.html")
+        self.handle = self.bridge.compile(request)
+        weakref.finalize(self, _close, self.bridge, self.handle).atexit = False
+        described = self.bridge.describe(self.handle)
+        self.inputs = [_slot(slot) for slot in described["inputs"]]
+        self.outputs = [_slot(slot) for slot in described["outputs"]]
+        self.mask = described["alignment"] - 1
+        self.device = graph.device
+        self.constants = graph.constants
+        self.numbers = [_number(value, dims) for value in graph.results]
+        if len(self.outputs) != len(self.numbers):
+            raise SymplanError(f"{graph.name} has {len(self.numbers)} outputs, its plan {len(self.outputs)}")
+
+    def __call__(self, args):
+        if self.constants:
+            args = [*args, *self.constants]
+        words = []
+        tensors = []
+        for arg, slot in zip(args, self.inputs, strict=True):
+            if slot.dtype is None:
+                words += (0, 0)
+                tensors.append(None)
+                continue
+            if arg.shape != slot.size or arg.stride() != slot.stride:
+                arg = self._relaid(arg, slot)
+            if arg.dtype is not slot.dtype or arg.device != self.device:
+                raise SymplanError(f"{slot.name} is {slot.dtype} on {self.device}, not {arg.dtype} on {arg.device}")
+            address = arg.data_ptr()
+            if address & self.mask:
+                arg = torch.empty_strided(slot.size, slot.stride, dtype=slot.dtype, device=self.device).copy_(arg)
+                address = arg.data_ptr()
+            words += (address, slot.bytes)
+            tensors.append(arg)
+        results = []
+        for slot, number in zip(self.outputs, self.numbers):
+            if slot.use == "direct" or slot.use == "copied":
+                result = torch.empty_strided(slot.size, slot.stride, dtype=slot.dtype, device=self.device)
+                words += (result.data_ptr(), slot.bytes)
+            else:
+                result = number
+                words += (0, 0)
+            results.append(result)
+        stream = torch._C._cuda_getCurrentRawStream(self.device.index) if self.device.type == "cuda" else 0
+        self.bridge.run(self.handle, array("q", words), stream)
+        for i, slot in enumerate(self.outputs):
+            if slot.use == "input" or slot.use == "output":
+                base = (tensors if slot.use == "input" else results)[slot.of]
+                offset = base.storage_offset() + slot.offset
+                results[i] = (
+                    base
+                    if base.shape == slot.size and base.stride() == slot.stride and not slot.offset
+                    else base.as_strided(slot.size, slot.stride, offset)
+                )
+        return results
+
+    def _relaid(self, arg, slot):
+        """A copy with the strides of the plan; a gradient, for example, may have others."""
+        if arg.shape != slot.size:
+            raise SymplanError(f"{slot.name} is {tuple(slot.size)}, not {tuple(arg.shape)}")
+        return torch.empty_strided(slot.size, slot.stride, dtype=arg.dtype, device=arg.device).copy_(arg)
+
+
+def _close(bridge, handle):
+    if not _forked:
+        bridge.close(handle)
+
+
+def _number(value, dims):
+    """What the graph returns where it returns no tensor."""
+    if not isinstance(value, torch.SymInt):
+        return None if isinstance(value, torch.Tensor) else value
+    expression = value.node.expr
+    number = expression.subs({s: dims[str(s)] for s in expression.free_symbols if str(s) in dims})
+    if not number.is_Integer:
+        raise SymplanError(f"the output {expression} depends on sizes that are not known before the graph runs")
+    return int(number)
+
+
+def _device(module):
+    """The one device of all tensors of a graph."""
+    found = {}
+    for node in module.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            found.setdefault(value.device, node)
+    if len(found) != 1:
+        named = ", ".join(f"'{node}' is on {device}" for device, node in found.items())
+        raise SymplanError(f"its tensors are on several devices: {named}" if found else "it has no tensors")
+    (device,) = found
+    if device.type not in ("cpu", "cuda"):
+        raise SymplanError(f"its tensors are on {device}; Symplan runs on CPUs and on NVIDIA GPUs")
+    if device.index:
+        raise SymplanError(f"its tensors are on {device}; Symplan runs on the first GPU that the process sees")
+    return device
+
+
+def _check_ops(module):
+    """Refuses ops that would run, but give something else than in PyTorch."""
+    graphs = [part.graph for part in module.modules() if isinstance(part, torch.fx.GraphModule)]
+    for node in (node for graph in graphs for node in graph.nodes):
+        # Higher-order ops have others as arguments.
+        for op in (part for part in (node.target, *node.args) if isinstance(part, torch._ops.OpOverload)):
+            where = (node.meta.get("stack_trace") or "").strip().splitlines()
+            named = f"'{node}' is {op}" + (f" ({where[-2].strip()})" if len(where) > 1 else "")
+            if torch.Tag.nondeterministic_seeded in op.tags and not _is_without_dropout(op, node):
+                raise SymplanError(f"{named}, whose random numbers only PyTorch's generator has")
+            collective = "c10d" in op.namespace or op.namespace in ("symm_mem", "_dtensor")
+            if collective and dist.is_initialized() and dist.get_world_size() > 1:
+                raise SymplanError(
+                    f"{named}, a collective of {dist.get_world_size()} ranks;"
+                    " within PyTorch, Symplan runs graphs of one rank"
+                )
+            if op is node.target and op._schema.is_mutable:
+                raise SymplanError(f"{named}, which writes into its arguments")
+
+
+def _is_without_dropout(op, node):
+    """Whether an op draws random numbers only for a dropout that it is not asked for, as attention does."""
+    for i, argument in enumerate(op._schema.arguments):
+        if op is node.target and argument.name == "dropout_p":
+            given = node.args[i] if i < len(node.args) else node.kwargs.get("dropout_p", argument.default_value)
+            return given == 0
+    return False
+
+
+def _without_constants(module):
+    """The module with its constant tensors as inputs behind the others, since a graph's text has none, and those tensors."""
+    lifted = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
+    graph = lifted.graph
+    last = next(node for node in graph.nodes if node.op != "placeholder").prev
+    constants = []
+    for node in list(graph.nodes):
+        if node.op == "get_attr" and isinstance(getattr(module, node.target, None), torch.Tensor):
+            with graph.inserting_after(last):
+                last = graph.placeholder(f"constant_{len(constants)}")
+            last.meta = dict(node.meta)
+            node.replace_all_uses_with(last)
+            graph.erase_node(node)
+            constants.append(getattr(module, node.target))
+    lifted.recompile()
+    return lifted, constants
