@@ -20,7 +20,11 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -35,7 +39,7 @@ final class PrintedValues implements Reference.Observer {
   private final Reference.Observer progress;
 
   /** By name, and then by rank. */
-  private final Map<String, Map<Integer, HostTensor>> tensors = new HashMap<>();
+  private final Map<String, SortedMap<Integer, HostTensor>> tensors = new HashMap<>();
 
   private boolean isEvaluated;
 
@@ -51,7 +55,7 @@ final class PrintedValues implements Reference.Observer {
       if (values(plan).noneMatch(value -> value.isTensor() && value.name().equals(name))) {
         throw unknown(plan, input, "tensor", name);
       }
-      tensors.put(name, new HashMap<>());
+      tensors.put(name, new TreeMap<>());
     }
   }
 
@@ -106,8 +110,12 @@ final class PrintedValues implements Reference.Observer {
     }
   }
 
+  private SortedMap<Integer, HostTensor> byRank(String name) {
+    return Objects.requireNonNull(tensors.get(name));
+  }
+
   private void keep(String name, int rank, HostTensor tensor) {
-    tensors.get(name).computeIfAbsent(rank, _ -> tensor.copyAs(tensor.type().contiguous()));
+    byRank(name).computeIfAbsent(rank, _ -> tensor.copyAs(tensor.type().contiguous()));
   }
 
   /** Keeps inputs as they are before the run, which may write into them. */
@@ -125,29 +133,47 @@ final class PrintedValues implements Reference.Observer {
     }
   }
 
+  /** A value, and the ranks that have it. */
+  private record Shared(HostTensor tensor, List<Integer> ranks) {}
+
   /** Prints the values, once for ranks that have the same. */
   void print(Session session, Console console) {
     for (var name : names) {
       for (int rank : session.localRanks()) {
         output(session, rank, name).ifPresent(tensor -> keep(name, rank, tensor));
       }
-      var left = new ArrayList<>(session.localRanks());
-      left.removeIf(rank -> !tensors.get(name).containsKey(rank));
-      while (!left.isEmpty()) {
-        var tensor = tensors.get(name).get(left.getFirst());
-        var same =
-            left.stream().filter(rank -> isSame(tensor, tensors.get(name).get(rank))).toList();
+      for (var shared : shared(byRank(name), session.localRanks())) {
         console.print(
             "%s: %s %s, %s\n%s\n\n"
                 .formatted(
                     name,
-                    tensor.type(),
-                    of(same),
-                    origin(graph(same.getFirst()), name),
-                    TensorText.of(tensor)));
-        left.removeAll(same);
+                    shared.tensor.type(),
+                    of(shared.ranks),
+                    origin(graph(shared.ranks.getFirst()), name),
+                    TensorText.of(shared.tensor)));
       }
     }
+  }
+
+  private static List<Shared> shared(SortedMap<Integer, HostTensor> byRank, Set<Integer> ranks) {
+    var all = new ArrayList<Shared>();
+    byRank.forEach(
+        (rank, tensor) -> {
+          if (ranks.contains(rank)) {
+            all.stream()
+                .filter(other -> isSame(other.tensor, tensor))
+                .findFirst()
+                .orElseGet(
+                    () -> {
+                      var own = new Shared(tensor, new ArrayList<>());
+                      all.add(own);
+                      return own;
+                    })
+                .ranks
+                .add(rank);
+          }
+        });
+    return all;
   }
 
   private Optional<HostTensor> output(Session session, int rank, String name) {
