@@ -45,6 +45,7 @@ class CoverageTest {
         "sp_block.graph",
         "tp_mlp.graph",
         "two_groups.graph",
+        "uneven.graph",
         "cases/allreduce_relu",
         "cases/fsdp_mlp_train_bwd",
         "cases/fsdp_mlp_train_fwd",

@@ -10,7 +10,8 @@ public enum OpTrait {
    */
   UPDATES_SELF,
   /**
-   * Each index of the dimensions before {@code dim} is computed independently: see {@link Rows}.
+   * Each index of the dimensions before {@code dim} is computed independently: see {@link
+   * dev.symplan.ir.graph.Rows}.
    */
   ROWWISE,
   /** Of its first argument, it reads no more elements than its result has. */

@@ -9,6 +9,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Suggestions;
 import dev.symplan.ir.graph.GraphBuilder.ResultSpec;
 import dev.symplan.ir.op.ArgBinder;
 import dev.symplan.ir.op.CollectiveSpec;

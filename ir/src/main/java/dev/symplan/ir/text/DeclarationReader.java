@@ -9,6 +9,7 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Suggestions;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.CollectiveSpec.Foreign;
 import dev.symplan.ir.op.CollectiveSpec.Kind;

@@ -15,6 +15,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Suggestions;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.OpDef;

@@ -6,6 +6,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Suggestions;
 import dev.symplan.ir.graph.GraphBuilder;
 import java.util.HashSet;
 import java.util.LinkedHashSet;

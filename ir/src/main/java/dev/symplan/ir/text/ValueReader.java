@@ -19,6 +19,7 @@ import dev.symplan.ir.Type;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Suggestions;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;

@@ -72,6 +72,13 @@ class LanguageDocTest {
     assertThat(fragments().count()).isGreaterThanOrEqualTo(3);
   }
 
+  /** Other tests plan and run the sample. */
+  @Test
+  void theUnevenExchangeIsASample() throws IOException {
+    var sample = Path.of(System.getProperty("symplan.root", ".."), "samples", "uneven.graph");
+    assertThat(files().map(Block::text)).contains(Files.readString(sample));
+  }
+
   @Test
   void everyCodeHasASectionOnTheErrorsPage() throws IOException {
     var codes = Arrays.stream(DiagnosticCode.values()).map(DiagnosticCode::text).toList();

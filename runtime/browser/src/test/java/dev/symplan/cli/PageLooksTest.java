@@ -95,16 +95,32 @@ class PageLooksTest {
   @Test
   void fitsSmallWindows(Tab tab) {
     var page = PlanPage.open(tab, Pages.fsdp());
-    page.page().setViewportSize(640, 480);
+    resize(page, 640, 480);
     assertThat(
             (Boolean)
                 page.page()
                     .evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"))
         .as("nothing is cut off at the right")
         .isTrue();
-    page.page().setViewportSize(1920, 1080);
+    resize(page, 1920, 1080);
     var map = page.find("map").boundingBox();
     assertThat(map.width).isGreaterThan(1000);
     assertThat(page.box("step", 0).x()).isBetween(map.x, map.x + map.width);
+  }
+
+  /** Gives the window another size, and waits until the map has the size of its frame there. */
+  private static void resize(PlanPage page, int width, int height) {
+    page.page().setViewportSize(width, height);
+    page.page()
+        .waitForFunction(
+            """
+            width => {
+              const map = document.querySelector('[data-testid=map]');
+              return window.innerWidth === width
+                && map.getBoundingClientRect().width
+                  === Math.floor(map.parentElement.getBoundingClientRect().width);
+            }
+            """,
+            width);
   }
 }

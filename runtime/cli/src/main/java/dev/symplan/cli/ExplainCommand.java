@@ -59,13 +59,8 @@ final class ExplainCommand extends ConsoleCommand {
       return ExitCode.OK;
     }
     var story = PlanExplainer.explain(plan, name.orElseThrow()).map(TextRenderer::row);
-    if (story.isEmpty()) {
-      console.progress(
-          "%s: error[unknown-value]: the plan has no value '%s'"
-              .formatted(input, name.orElseThrow()));
-      return ExitCode.FAILED;
-    }
-    console.print(story.get());
+    console.print(
+        story.orElseThrow(() -> PrintedValues.unknown(plan, input, "value", name.orElseThrow())));
     return ExitCode.OK;
   }
 

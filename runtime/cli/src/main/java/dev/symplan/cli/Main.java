@@ -78,9 +78,10 @@ public final class Main {
     return new PrintStream(new BufferedOutputStream(to, 1 << 16), false, StandardCharsets.UTF_8);
   }
 
-  /** {@return the exit code of one command} */
-  static int run(String[] args, PrintStream out, PrintStream err) {
-    var console = new Console(out, err);
+  /**
+   * {@return the command line with all its commands, or only with the one that the arguments name}
+   */
+  static CommandLine commandLine(Console console, String... args) {
     var commands =
         ImmutableMap.<String, Function<Console, Object>>builder()
             .put("compile", CompileCommand::new)
@@ -110,14 +111,21 @@ public final class Main {
             line.addSubcommand(name, make.apply(console));
           }
         });
-    line.setOut(new PrintWriter(out, true, StandardCharsets.UTF_8))
-        .setErr(new PrintWriter(err, true, StandardCharsets.UTF_8))
+    line.setOut(new PrintWriter(console.out(), true, StandardCharsets.UTF_8))
+        .setErr(new PrintWriter(console.err(), true, StandardCharsets.UTF_8))
         .setCaseInsensitiveEnumValuesAllowed(true)
         // A file may have a name that begins with @.
         .setExpandAtFiles(false)
         .setUsageHelpWidth(100)
         .setExecutionExceptionHandler((e, command, parsed) -> failed(e, console));
     Usage.of(line, View.class, DoctorCommand.Format.class);
+    return line;
+  }
+
+  /** {@return the exit code of one command} */
+  static int run(String[] args, PrintStream out, PrintStream err) {
+    var console = new Console(out, err);
+    var line = commandLine(console, args);
     if (args.length == 0) {
       line.usage(err);
       return ExitCode.USAGE;

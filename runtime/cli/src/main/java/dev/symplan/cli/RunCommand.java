@@ -121,6 +121,16 @@ final class RunCommand extends ConsoleCommand {
   private Optional<Path> outputs = Optional.empty();
 
   @Option(
+      names = "--print",
+      paramLabel = "NAME",
+      description = {
+        "Print this tensor as PyTorch does; may be repeated. Inputs and outputs are those of the"
+            + " run (in one process per rank, those of rank 0); other tensors are those of the"
+            + " evaluation without a plan."
+      })
+  private List<String> printed = List.of();
+
+  @Option(
       names = "--seed",
       paramLabel = "N",
       description = "The seed of generated inputs (default: 0).",
@@ -287,12 +297,17 @@ final class RunCommand extends ConsoleCommand {
             "--check needs a case with rankN.outputs.safetensors");
       }
       boolean compare = check || (data.isEmpty() && !noCompare);
+      var values = new PrintedValues(plan, printed, input, new Evaluation(plan, options, console));
+      values.keepInputs(session);
       var expected =
           check
               ? fromCase(plan, session, data.orElseThrow())
               : compare && Reference.canEvaluate(plan)
-                  ? Reference.evaluate(plan, inputs, new Evaluation(plan, options, console))
+                  ? Reference.evaluate(plan, inputs, values)
                   : List.<List<Optional<HostTensor>>>of();
+      if (values.needEvaluation()) {
+        Reference.evaluate(plan, inputs, values);
+      }
       if (oneByOne) {
         session.graphs().forEach(graph -> session.run(graph.name()));
       } else {
@@ -300,6 +315,7 @@ final class RunCommand extends ConsoleCommand {
       }
       var report = new RunReport(plan, console);
       report.describe(backend, origin);
+      values.print(session, console);
       outputs.ifPresent(folder -> write(session, folder));
       if (expected.isEmpty()) {
         report.uncompared(

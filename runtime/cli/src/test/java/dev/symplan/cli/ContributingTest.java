@@ -16,9 +16,12 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The files, classes, tests and options that CONTRIBUTING.md names exist. */
+/**
+ * The files, classes and tests that CONTRIBUTING.md names exist, and so do the options of Maven
+ * that any page gives.
+ */
 class ContributingTest {
-  private static final Path ROOT = Path.of(System.getProperty("symplan.root", "../.."));
+  private static final Path ROOT = Documents.ROOT;
   private static final Path PAGE = ROOT.resolve("CONTRIBUTING.md");
   private static final Pattern CODE = Pattern.compile("`([^`]+)`");
   private static final Pattern LINK = Pattern.compile("]\\(([^)#]+)[^)]*\\)");
@@ -27,7 +30,18 @@ class ContributingTest {
 
   /** What Maven and its plugins define, rather than this project. */
   private static final ImmutableSet<String> OF_MAVEN =
-      ImmutableSet.of("mvn", "-pl", "-am", "-N", "validate", "test-compile", "test", "verify");
+      ImmutableSet.of(
+          "mvn",
+          "-pl",
+          "-am",
+          "-N",
+          "-o",
+          "validate",
+          "test-compile",
+          "test",
+          "package",
+          "verify",
+          "install");
 
   private static final ImmutableSet<String> PROPERTIES_OF_MAVEN =
       ImmutableSet.of("test", "groups", "skipTests", "surefire.failIfNoSpecifiedTests");
@@ -105,23 +119,49 @@ class ContributingTest {
 
   @Test
   void optionsOfMavenAreReal() throws IOException {
-    var commands = Stream.concat(lines("mvn "), Stream.of(inText())).toList();
-    assertThat(commands).hasSizeGreaterThan(5);
+    var commands =
+        Stream.concat(
+                Documents.pages().stream()
+                    .flatMap(
+                        page ->
+                            Stream.concat(
+                                Documents.code(page).stream(), Documents.inline(page).stream()))
+                    .filter(code -> code.startsWith("mvn ")),
+                Stream.of(inText()))
+            .distinct()
+            .toList();
+    assertThat(commands).hasSizeGreaterThan(15).contains("mvn verify");
     for (var command : commands) {
-      var words = Splitter.on(' ').splitToList(command);
+      var words = Splitter.on(' ').splitToList(command.replace("'", ""));
       int modules = words.indexOf("-pl") + 1;
-      var module = Path.of(modules > 0 ? words.get(modules) : "");
+      var folders =
+          modules > 0
+              ? Splitter.on(',').splitToStream(words.get(modules)).map(Path::of).toList()
+              : List.of(Path.of(""));
+      assertThat(folders)
+          .as(command)
+          .allMatch(f -> Files.exists(ROOT.resolve(f).resolve("pom.xml")));
       for (int i = 0; i < words.size(); i++) {
         var word = words.get(i);
         assertThat(
                 OF_MAVEN.contains(word)
-                    || (i == modules && Files.exists(ROOT.resolve(module).resolve("pom.xml")))
+                    || i == modules && modules > 0
                     || isRun(word)
-                    || isProperty(word, module))
+                    || isProfile(word)
+                    || isProperty(word, folders))
             .as("%s in: %s", word, command)
             .isTrue();
       }
     }
+  }
+
+  private static boolean isProfile(String word) {
+    return word.startsWith("-P")
+        && poms().anyMatch(pom -> mentions(pom, "<id>%s</id>".formatted(word.substring(2))));
+  }
+
+  private static Stream<Path> poms() {
+    return files.stream().filter(file -> file.endsWith("pom.xml"));
   }
 
   /** The options that the text, rather than a command, speaks of. */
@@ -141,24 +181,29 @@ class ContributingTest {
     return !id.isEmpty() && mentions(Path.of("pom.xml"), "<id>%s</id>".formatted(id));
   }
 
-  private static boolean isProperty(String word, Path module) {
+  private static boolean isProperty(String word, List<Path> folders) {
     var property = PROPERTY.matcher(word);
     if (!property.matches()) {
       return false;
     }
     var name = property.group(1);
     if (name.equals("test")) {
-      return Splitter.on(',').splitToStream(property.group(2)).allMatch(t -> isTest(t, module));
+      return Splitter.on(',')
+          .splitToStream(property.group(2))
+          .allMatch(t -> folders.stream().anyMatch(folder -> isTest(t, folder)));
     }
     return PROPERTIES_OF_MAVEN.contains(name)
-        || mentions(Path.of("pom.xml"), "<name>%s</name>".formatted(name))
+        || poms()
+            .anyMatch(
+                pom ->
+                    mentions(pom, "<name>%1$s</name>|<%1$s( />|>)".formatted(Pattern.quote(name))))
         || files.stream()
-            .filter(file -> file.toString().contains("testkit"))
+            .filter(file -> file.toString().contains("src/test/java"))
             .anyMatch(file -> Files.isRegularFile(ROOT.resolve(file)) && reads(file, name));
   }
 
   private static boolean reads(Path file, String property) {
-    return mentions(file, "get\\w+\\(\"%s\"".formatted(Pattern.quote(property)));
+    return mentions(file, "(get\\w+\\(|named = )\"%s\"".formatted(Pattern.quote(property)));
   }
 
   private static boolean isTest(String test, Path module) {

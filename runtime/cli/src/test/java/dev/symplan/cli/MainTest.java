@@ -360,6 +360,8 @@ class MainTest {
         .containsPattern("runs as +two_shot")
         .containsPattern("multimem +cannot: the target has no multicast");
     assertThat(run("explain", sample("tp_mlp.graph"), "nobody").code()).isEqualTo(1);
+    assertThat(run("explain", sample("tp_mlp.graph"), "gaet").err())
+        .contains("the plan has no value 'gaet'", "did you mean 'gate'?");
   }
 
   @Test

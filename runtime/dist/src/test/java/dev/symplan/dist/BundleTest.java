@@ -86,6 +86,50 @@ class BundleTest {
   }
 
   @Test
+  void hasAPageForEachCommand() throws Exception {
+    var pages = files("share/man/man1/*.1");
+    assertThat(pages).contains("share/man/man1/symplan.1").hasSizeGreaterThan(15);
+    for (var page : pages) {
+      var name = page.replaceAll(".*/(symplan-)?|\\.1$", "");
+      var help = name.equals("symplan") ? symplan("--help") : symplan(name, "--help");
+      assertThat(help.code()).as(page).isZero();
+      assertThat(Files.readString(home.resolve(page)).replace("\\-", "-").replace("\\&", ""))
+          .startsWith(".TH \"SYMPLAN")
+          .contains(help.text().strip());
+    }
+  }
+
+  @Test
+  void itsChecksumIsBesideIt() throws Exception {
+    var sum = Path.of(ARCHIVE + ".sha256");
+    assertThat(
+            run(
+                Map.of(),
+                "sh",
+                "-c",
+                "cd '%s' && sha256sum -c '%s'"
+                    .formatted(ARCHIVE.toAbsolutePath().getParent(), sum.getFileName())))
+        .matches(checked -> checked.code() == 0 && checked.text().contains("OK"));
+  }
+
+  /** No image is built here; what one would be built from is there. */
+  @Test
+  void theDockerfileCopiesWhatIsThere() throws IOException {
+    int copied = 0;
+    for (var line : Files.readAllLines(home.resolve("Dockerfile"))) {
+      if (line.startsWith("COPY ")) {
+        var words = List.of(line.split(" "));
+        assertThat(words.subList(1, words.size() - 1))
+            .allMatch(source -> Files.exists(home.resolve(source)));
+        copied += words.size() - 2;
+      } else if (line.startsWith("ENTRYPOINT")) {
+        assertThat(line).isEqualTo("ENTRYPOINT [\"/opt/symplan/bin/symplan\"]");
+      }
+    }
+    assertThat(copied).isEqualTo(7);
+  }
+
+  @Test
   void namesTheLicenceOfAllThatIsInIt() throws IOException {
     var licences = Files.readString(home.resolve("THIRD-PARTY.txt"));
     assertThat(files("{lib,test}/*.jar"))

@@ -252,6 +252,10 @@ public final class Reference {
           done[member] = true;
         }
         run(rank, op, () -> NaiveCollectives.run(spec, calls));
+        for (int member : members.asList()) {
+          var own = graphs.get(member).ops().get(next[member] - 1);
+          observer.after(member, own, value -> at(member, value));
+        }
       }
     }
   }

@@ -35,6 +35,7 @@ public final class HtmlRenderer {
           "text.js",
           "diff.js",
           "colours.js",
+          "offsets.js",
           "map.js",
           "paint.js",
           "marks.js",

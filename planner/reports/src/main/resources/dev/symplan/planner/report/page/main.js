@@ -2,6 +2,7 @@
 
 class Page {
   #neighbours = new WeakMap();
+  #offsetAxes = new Map();
 
   constructor() {
     this.reports = [];
@@ -36,6 +37,8 @@ class Page {
     this.graphs = this.reports.map((report) => report.graphs[Math.min(at, report.graphs.length - 1)]);
     this.selected = null;
     this.hovered = null;
+    this.#offsetAxes.clear();
+    this.live = null;
     this.transform = d3.zoomIdentity;
     this.difference = this.graphs.length > 1 ? new Difference(...this.graphs) : null;
     this.#groups();
@@ -149,15 +152,36 @@ class Page {
 
   /** How much the y axis of an arena shows, of both plans. */
   arenaBytes(name) {
-    const sizes = this.graphs.flatMap((graph) => graph.arenas.filter((a) => a.name === name));
-    return 1.06 * Math.max(...sizes.map((arena) => Math.max(arena.bytes, arena.bound)), 1);
+    return 1.06 * this.#arenaSize(name);
   }
 
-  mostLive() {
-    return (this.most ??= Math.max(...this.graphs.map((graph) => {
-      const [first, ...others] = graph.arenas.map((arena) => arena.profile);
-      return first ? d3.max(first, (bytes, i) => bytes + d3.sum(others, (other) => other[i])) : 0;
-    })));
+  #arenaSize(name) {
+    const sizes = this.graphs.flatMap((graph) => graph.arenas.filter((a) => a.name === name));
+    return Math.max(...sizes.map((arena) => Math.max(arena.bytes, arena.bound)), 1);
+  }
+
+  /** The axis of an arena's offsets, the same for both plans. */
+  offsetAxis(name) {
+    if (!this.#offsetAxes.has(name)) {
+      const plans = this.graphs.map((graph) => graph.arenas.filter((arena) => arena.name === name)
+        .flatMap((arena) => Array.from(arena.buffers, (b) => ({offset: graph.offset[b], end: graph.offset[b] + graph.bytes[b]}))));
+      this.#offsetAxes.set(name, new Offsets(this.#arenaSize(name), plans));
+    }
+    return this.#offsetAxes.get(name);
+  }
+
+  /** From live bytes to a part of the height: by their root where few steps have most of them. */
+  liveScale() {
+    if (!this.live) {
+      const totals = this.graphs.flatMap((graph) => {
+        const [first, ...others] = graph.arenas.map((arena) => arena.profile);
+        return first ? Array.from(first, (bytes, i) => bytes + d3.sum(others, (other) => other[i])) : [0];
+      });
+      const most = d3.max(totals) || 1;
+      const uneven = d3.quantile(totals, 0.95) < most / 4;
+      this.live = {uneven, at: uneven ? (bytes) => Math.sqrt(bytes / most) : (bytes) => bytes / most};
+    }
+    return this.live;
   }
 
   setAxis(axis) {
@@ -354,7 +378,6 @@ class Page {
 
   /** After other filters or another search. */
   filtered() {
-    this.most = null;
     this.panels.lists();
     this.maps.forEach((map) => map.draw());
   }

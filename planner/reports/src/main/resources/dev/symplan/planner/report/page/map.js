@@ -169,9 +169,24 @@ class PlanMap {
     this.streamsTop = top + TITLE;
   }
 
+  /** Where each buffer begins and ends on the axis of its arena's offsets. */
+  #place() {
+    const {graph} = this;
+    this.low = new Float64Array(graph.values.count);
+    this.high = new Float64Array(graph.values.count);
+    for (const arena of this.arenas) {
+      const offsets = this.page.offsetAxis(arena.name);
+      for (const b of arena.buffers) {
+        this.low[b] = offsets.at(graph.offset[b]);
+        this.high[b] = offsets.at(graph.offset[b] + graph.bytes[b]);
+      }
+    }
+  }
+
   /** After a change of axis, zoom range or size. */
   rescale() {
     const {graph} = this;
+    this.#place();
     const time = this.page.axis === 'time';
     this.whole = this.page.wholeDomain();
     this.at = new Float64Array(graph.steps + 3);
@@ -222,8 +237,8 @@ class PlanMap {
     const passes = this.page.finder.passes[this.plan];
     for (const arena of this.arenas) {
       const seen = Array.from(arena.buffers).filter((b) => passes[b] && graph.first[b] <= to - 2 && graph.last[b] >= from + 2);
-      const low = d3.min(seen, (b) => graph.offset[b]) ?? 0;
-      const high = d3.max(seen, (b) => graph.offset[b] + graph.bytes[b]) ?? arena.bytes;
+      const low = d3.min(seen, (b) => this.low[b]) ?? 0;
+      const high = d3.max(seen, (b) => this.high[b]) ?? arena.bytes;
       arena.zoom = Math.max(1, this.page.arenaBytes(arena.name) / Math.max(1.06 * (high - low), 4096));
       this.#low(arena, low);
     }
@@ -242,6 +257,7 @@ class PlanMap {
     this.draw();
   }
 
+  /** From a place on the axis of offsets to pixels. */
   yOf(arena) {
     const span = this.page.arenaBytes(arena.name) / arena.zoom;
     return d3.scaleLinear([arena.low, arena.low + span], [arena.bottom, arena.top]);
@@ -324,9 +340,9 @@ class PlanMap {
       }
       const y = this.yOf(arena);
       const left = this.x(this.at[graph.first[item.row] + 1]);
-      const top = y(graph.offset[item.row] + graph.bytes[item.row]);
+      const top = y(this.high[item.row]);
       return clipped(left, top, this.x(this.at[graph.last[item.row] + 2]) - left,
-        y(graph.offset[item.row]) - top, arena.top, arena.bottom);
+        y(this.low[item.row]) - top, arena.top, arena.bottom);
     }
     const step = item.kind === 'step' ? item.row : graph.collectives.get('step', item.row);
     const lane = graph.streams.findIndex(({name}) => name === graph.schedule.get('stream', step));
@@ -371,8 +387,8 @@ class PlanMap {
       }
       const left = x0 + xs * at[graph.first[b] + 1] - x;
       const right = x - (x0 + xs * at[graph.last[b] + 2]);
-      const under = y - (y0 + ys * graph.offset[b]);
-      const over = y0 + ys * (graph.offset[b] + graph.bytes[b]) - y;
+      const under = y - (y0 + ys * this.low[b]);
+      const over = y0 + ys * this.high[b] - y;
       const away = Math.max(left, right, 0) + Math.max(under, over, 0);
       if (away < least) {
         least = away;

@@ -112,12 +112,7 @@ class Painter {
     const offset = context.measureText(title).width + 10;
     context.font = '12px system-ui, sans-serif';
     context.fillStyle = muted;
-    const facts = [Words.bytes(arena.bytes), `at most ${Words.bytes(arena.live)} live`,
-      `${arena.fragmentation.toFixed(1)} % fragmented`];
-    while (context.measureText(facts.join(' · ')).width > right - GUTTER - offset) {
-      facts.pop();
-    }
-    context.fillText(facts.join(' · '), GUTTER + offset, arena.top - 11);
+    this.#legend(context, arena, GUTTER + offset);
     context.fillStyle = ground;
     context.fillRect(GUTTER, arena.top, right - GUTTER, arena.bottom - arena.top);
 
@@ -125,13 +120,18 @@ class Painter {
     context.textAlign = 'right';
     context.strokeStyle = line;
     context.beginPath();
-    const step = byteStep(y.domain(), Math.min((arena.bottom - arena.top) / 42, 10));
-    for (let tick = Math.ceil(arena.low / step) * step; tick <= y.domain()[1]; tick += step) {
-      const at = Math.round(y(tick)) + 0.5;
-      context.moveTo(GUTTER - 4, at);
-      context.lineTo(right, at);
-      context.fillStyle = muted;
-      context.fillText(Words.tick(tick, step), GUTTER - 8, at);
+    const offsets = this.#map.page.offsetAxis(arena.name);
+    const span = (y.domain()[1] - y.domain()[0]) / offsets.unitsPerByte;
+    const step = byteStep([0, span], Math.min((arena.bottom - arena.top) / 42, 10));
+    const shown = y.domain().map((place) => offsets.invert(place));
+    for (const [from, to] of offsets.plain(shown)) {
+      for (let tick = Math.ceil(from / step) * step; tick <= to; tick += step) {
+        const at = Math.round(y(offsets.at(tick))) + 0.5;
+        context.moveTo(GUTTER - 4, at);
+        context.lineTo(right, at);
+        context.fillStyle = muted;
+        context.fillText(Words.tick(tick, step), GUTTER - 8, at);
+      }
     }
     context.stroke();
 
@@ -139,13 +139,77 @@ class Painter {
     context.beginPath();
     context.rect(GUTTER, arena.top, right - GUTTER, arena.bottom - arena.top);
     context.clip();
-    this.#buffers(context, arena, y);
-    this.#lines(context, arena, y);
+    const large = this.#buffers(context, arena, y);
+    const rip = offsets.stretch ? y(offsets.rip) : NaN;
+    if (offsets.stretch) {
+      this.#rip(context, rip);
+    }
+    this.#lines(context, arena, offsets, y);
+    this.#names(context, large, rip);
     context.restore();
+    if (rip > arena.top && rip < arena.bottom) {
+      context.font = 'italic 11px system-ui, sans-serif';
+      context.textAlign = 'right';
+      context.fillStyle = ink;
+      const length = Words.bytes(offsets.stretch.to - offsets.stretch.from);
+      context.fillText(`↕ ${length.length > 8 ? length.replace(/\.\d/, '') : length}`, GUTTER - 6, rip);
+    }
+  }
+
+  /** What the lines across an arena mean, in its heading, where they cover nothing. */
+  #legend(context, arena, left) {
+    const {ink, muted} = this.colours;
+    const sizes = [arena.bytes, arena.bound].map(Words.bytes);
+    const entries = [
+      {dash: [], text: sizes[0] === sizes[1] ? `size and lower bound ${sizes[0]}` : `size ${sizes[0]}`},
+      ...(sizes[0] === sizes[1] ? [] : [{dash: [6, 4], text: `lower bound ${sizes[1]}`}]),
+      {dash: [2, 3], text: `peak ${Words.bytes(arena.live)} ${Words.when(this.#map.graph, arena.peakStep)}`},
+      {dash: null, text: `${arena.fragmentation.toFixed(1)} % fragmented`},
+    ];
+    let x = left;
+    for (const {dash, text} of entries) {
+      const sample = dash ? 26 : 0;
+      const width = sample + context.measureText(text).width;
+      if (x + width > this.#map.width - RIGHT) {
+        return;
+      }
+      if (dash) {
+        context.setLineDash(dash);
+        context.strokeStyle = ink;
+        context.lineWidth = 1.5;
+        context.beginPath();
+        context.moveTo(x, arena.top - 11.5);
+        context.lineTo(x + sample - 6, arena.top - 11.5);
+        context.stroke();
+        context.setLineDash([]);
+      }
+      context.fillStyle = muted;
+      context.fillText(text, x + sample, arena.top - 11);
+      x += width + 16;
+    }
+  }
+
+  /** The rip across a stretch of offsets that is drawn shortened. */
+  #rip(context, at) {
+    const {paper, muted} = this.colours;
+    const right = this.#map.width - RIGHT;
+    const edge = (shift) => d3.range(GUTTER, right + 8, 8).map((x, i) => [x, at + shift + (i % 2 === 0 ? -3 : 3)]);
+    const [upper, lower] = [edge(-3), edge(3)];
+    context.fillStyle = paper;
+    context.beginPath();
+    [...upper, ...lower.toReversed()].forEach((point) => context.lineTo(...point));
+    context.fill();
+    context.strokeStyle = muted;
+    context.lineWidth = 1;
+    for (const line of [upper, lower]) {
+      context.beginPath();
+      line.forEach((point) => context.lineTo(...point));
+      context.stroke();
+    }
   }
 
   #buffers(context, arena, y) {
-    const {graph, at} = this.#map;
+    const {graph, at, low, high} = this.#map;
     const passes = this.#map.page.finder.passes[this.#map.plan];
     const large = [];
     const [from, to] = this.#map.visible();
@@ -166,8 +230,8 @@ class Painter {
         }
         const left = Math.max(x0 + xs * at[graph.first[b] + 1], GUTTER - 2);
         const width = Math.min(x0 + xs * at[graph.last[b] + 2], right + 2) - left;
-        const bottom = Math.min(y0 + ys * graph.offset[b], arena.bottom + 2);
-        const top = Math.max(y0 + ys * (graph.offset[b] + graph.bytes[b]), arena.top - 2);
+        const bottom = Math.min(y0 + ys * low[b], arena.bottom + 2);
+        const top = Math.max(y0 + ys * high[b], arena.top - 2);
         if (width < 0 || bottom < top) {
           continue;
         }
@@ -201,18 +265,21 @@ class Painter {
         }
       }
     }
-    this.#borders(context, large);
-  }
-
-  #borders(context, large) {
-    const {ground, fills, texts, ink} = this.colours;
     context.lineWidth = 1;
-    context.strokeStyle = ground;
+    context.strokeStyle = this.colours.ground;
     context.beginPath();
     for (const {left, top, width, height} of large) {
       context.rect(left, top, width, height);
     }
     context.stroke();
+    return large;
+  }
+
+  /**
+   * @param rip where no name is written; NaN for nowhere
+   */
+  #names(context, large, rip) {
+    const {fills, texts, ink} = this.colours;
     context.font = '11px system-ui, sans-serif';
     context.textAlign = 'left';
     const labels = large.filter(({width, height}) => width >= 36 && height >= 13).slice(0, LABELS);
@@ -220,7 +287,8 @@ class Painter {
       const role = this.#map.graph.values.get('role', b);
       const symmetric = this.#map.graph.symmetric[b];
       const text = shortened(this.#map.graph.values.get('name', b), width - 8);
-      const middle = top + height / 2;
+      const centre = top + height / 2;
+      const middle = Math.abs(centre - rip) < 16 && height > 50 ? rip + 18 : centre;
       if (symmetric) {
         // Letters on hatching need a ground of their own.
         context.fillStyle = fills[role][1];
@@ -232,11 +300,11 @@ class Painter {
   }
 
   /** Size, lower bound and peak. */
-  #lines(context, arena, y) {
-    const {ink, paper} = this.colours;
+  #lines(context, arena, offsets, y) {
+    const {ink} = this.colours;
     const right = this.#map.width - RIGHT;
     const level = (bytes, dash) => {
-      const at = Math.round(y(bytes)) + 0.5;
+      const at = Math.round(y(offsets.at(bytes))) + 0.5;
       context.setLineDash(dash);
       context.strokeStyle = ink;
       context.lineWidth = 1.25;
@@ -245,36 +313,10 @@ class Painter {
       context.lineTo(right, at);
       context.stroke();
       context.setLineDash([]);
-      return at;
     };
-    // Above each other where they would overlap.
-    const tags = [];
-    const tag = (text, x, at, align) => {
-      context.font = '11px system-ui, sans-serif';
-      const width = context.measureText(text).width + 10;
-      const left = align === 'right' ? x - width : Math.min(Math.max(x - width / 2, GUTTER + 2), right - width - 2);
-      let top = Math.min(Math.max(at - 9, arena.top + 2), arena.bottom - 19);
-      const covers = (other) => left < other.right + 4 && left + width > other.left - 4 && Math.abs(top - other.top) < 19;
-      for (let hit = tags.find(covers); hit && hit.top - 20 > arena.top; hit = tags.find(covers)) {
-        top = hit.top - 20;
-      }
-      tags.push({left, right: left + width, top});
-      context.fillStyle = ink;
-      context.beginPath();
-      context.roundRect(left, top, width, 17, 3);
-      context.fill();
-      context.fillStyle = paper;
-      context.textAlign = 'left';
-      context.fillText(text, left + 5, top + 9);
-    };
-    const close = Math.abs(y(arena.bytes) - y(arena.bound)) < 18;
-    const size = level(arena.bytes, []);
-    if (close) {
-      tag(`size ${Words.bytes(arena.bytes)} · lower bound ${Words.bytes(arena.bound)}`, right - 4, size, 'right');
-    } else {
-      tag(`size ${Words.bytes(arena.bytes)}`, right - 4, size, 'right');
-      const words = right - GUTTER > 640 ? 'lower bound of the arena' : 'lower bound';
-      tag(`${words} ${Words.bytes(arena.bound)}`, right - 4, level(arena.bound, [6, 4]), 'right');
+    level(arena.bytes, []);
+    if (arena.bound !== arena.bytes) {
+      level(arena.bound, [6, 4]);
     }
     const x = (this.#map.x(this.#map.at[arena.peakStep + 1]) + this.#map.x(this.#map.at[arena.peakStep + 2])) / 2;
     if (x >= GUTTER && x <= right) {
@@ -285,7 +327,6 @@ class Painter {
       context.lineTo(x, arena.bottom);
       context.stroke();
       context.setLineDash([]);
-      tag(`peak: ${Words.bytes(arena.live)} ${Words.when(this.#map.graph, arena.peakStep)}`, x, arena.bottom - 12, 'middle');
     }
   }
 
@@ -379,20 +420,21 @@ class Painter {
     const {muted, profile, shade, ink} = this.colours;
     const right = this.#map.width - RIGHT;
     const bottom = OVERVIEW - 3;
-    const most = this.#map.page.mostLive() || 1;
+    const live = this.#map.page.liveScale();
     const under = new Float64Array(right - GUTTER);
+    const top = (bytes) => bottom - live.at(bytes) * (OVERVIEW - 8);
     this.#map.columns.forEach((columns, i) => {
       context.fillStyle = profile[this.#map.arenas[i].name];
       columns.forEach((bytes, column) => {
-        const height = (bytes / most) * (OVERVIEW - 8);
-        context.fillRect(GUTTER + column, bottom - under[column] - height, 1, height);
-        under[column] += height;
+        const low = top(under[column]);
+        under[column] += bytes;
+        context.fillRect(GUTTER + column, top(under[column]), 1, low - top(under[column]));
       });
     });
     context.fillStyle = muted;
     context.font = '11px system-ui, sans-serif';
     context.textAlign = 'right';
-    context.fillText('live', GUTTER - 8, bottom - 10);
+    context.fillText(live.uneven ? '√ live' : 'live', GUTTER - 8, bottom - 10);
     const [from, to] = this.#map.x.domain().map((value) => this.#map.base(value));
     context.fillStyle = shade;
     context.fillRect(GUTTER, 0, from - GUTTER, bottom);

@@ -1,4 +1,4 @@
-package dev.symplan.ir.text;
+package dev.symplan.ir.diag;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

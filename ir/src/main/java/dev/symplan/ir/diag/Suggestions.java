@@ -1,21 +1,21 @@
-package dev.symplan.ir.text;
+package dev.symplan.ir.diag;
 
 import java.util.Arrays;
 import java.util.Optional;
 
 /** Finds the name that somebody who wrote another one may have meant. */
-final class Suggestions {
+public final class Suggestions {
   private static final int MAX_LENGTH = 100;
 
   private Suggestions() {}
 
   /** {@return "did you mean …?" for the closest name, or an empty text where none is close} */
-  static String hint(String name, Iterable<String> known) {
+  public static String hint(String name, Iterable<String> known) {
     return closest(name, known).map(close -> "did you mean '" + close + "'?").orElse("");
   }
 
   /** {@return the first of the names that differ least, if that is by a third of it at most} */
-  static Optional<String> closest(String name, Iterable<String> known) {
+  public static Optional<String> closest(String name, Iterable<String> known) {
     var best = Optional.<String>empty();
     int limit = Math.min(3, name.length() / 3) + 1;
     for (var candidate : known) {
