@@ -63,13 +63,18 @@ final class PrintedValues implements Reference.Observer {
     return plan.rankPlans().stream().flatMap(rankPlan -> rankPlan.graph().values().stream());
   }
 
-  /** {@return that a plan has no value of a name, with the name that may have been meant} */
+  /**
+   * {@return that a plan has no value of a name, with the name that may have been meant, or how to
+   * see all}
+   */
   static CompileException unknown(Plan plan, Path input, String what, String name) {
     return CompileException.ofFile(
         DiagnosticCode.UNKNOWN_VALUE,
         input,
         "the plan has no %s '%s'".formatted(what, name),
-        Suggestions.hint(name, values(plan).map(Value::name).toList()));
+        Suggestions.closest(name, values(plan).map(Value::name).toList())
+            .map("did you mean '%s'?"::formatted)
+            .orElse("'symplan dump %s --view values' lists them".formatted(input)));
   }
 
   private Graph graph(int rank) {

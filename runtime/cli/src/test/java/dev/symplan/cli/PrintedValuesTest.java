@@ -107,5 +107,7 @@ class PrintedValuesTest {
         .contains(
             "g.graph: error[unknown-value]: the plan has no tensor 'owns'",
             "hint: did you mean 'own'?");
+    assertThat(run("run", graph, "--print", "somethingElse").err())
+        .contains("hint: 'symplan dump %s --view values' lists them".formatted(graph));
   }
 }
