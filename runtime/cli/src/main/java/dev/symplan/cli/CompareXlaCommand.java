@@ -4,18 +4,15 @@ import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
-import dev.symplan.cli.common.Outputs;
+import dev.symplan.cli.common.OutputFlag;
 import dev.symplan.ir.hlo.BufferAssignment;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.report.XlaComparison;
 import dev.symplan.planner.report.render.TextRenderer;
 import java.nio.file.Path;
-import java.util.List;
-import java.util.Optional;
 import java.util.OptionalDouble;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 @Command(
@@ -37,11 +34,7 @@ final class CompareXlaCommand extends ConsoleCommand {
       description = "The file *-buffer-assignment.txt of the same dump.")
   private Path assignment;
 
-  @Option(
-      names = {"-o", "--output"},
-      paramLabel = "FILE",
-      description = "Write to this file instead of standard output.")
-  private Optional<Path> output = Optional.empty();
+  @Mixin private OutputFlag output;
 
   @Mixin private CompileFlags flags;
 
@@ -51,7 +44,7 @@ final class CompareXlaCommand extends ConsoleCommand {
 
   @Override
   public Integer call() {
-    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(module, assignment)));
+    var file = output.file(module, assignment);
     var theirs = BufferAssignment.read(assignment);
     theirs.requireOf(module);
     var compiler = flags.compiler();
@@ -65,8 +58,7 @@ final class CompareXlaCommand extends ConsoleCommand {
                     .withReorderBudget(OptionalDouble.empty())
                     .withRewrites(RewriteOptions.OFF))
             .compile(module);
-    console.result(
-        output, TextRenderer.rows(XlaComparison.of(theirs, same, own)), "the comparison");
+    console.result(file, TextRenderer.rows(XlaComparison.of(theirs, same, own)), "the comparison");
     return ExitCode.OK;
   }
 }

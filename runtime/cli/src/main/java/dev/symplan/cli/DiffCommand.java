@@ -6,15 +6,13 @@ import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
-import dev.symplan.cli.common.Outputs;
+import dev.symplan.cli.common.OutputFlag;
 import dev.symplan.planner.report.PlanDiff;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.page.HtmlRenderer;
 import dev.symplan.planner.report.render.Format;
 import dev.symplan.planner.report.render.TextRenderer;
 import java.nio.file.Path;
-import java.util.List;
-import java.util.Optional;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -41,11 +39,7 @@ final class DiffCommand extends ConsoleCommand {
       defaultValue = "text")
   private String format;
 
-  @Option(
-      names = {"-o", "--output"},
-      paramLabel = "FILE",
-      description = "Write to this file instead of standard output.")
-  private Optional<Path> output = Optional.empty();
+  @Mixin private OutputFlag output;
 
   @Mixin private CompileFlags flags;
 
@@ -60,7 +54,7 @@ final class DiffCommand extends ConsoleCommand {
           "--format: unknown format '%s'; choose from %s"
               .formatted(format, String.join(", ", FORMATS)));
     }
-    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(before, after)));
+    var file = output.file(before, after);
     var plans = Inputs.plans(before, after, flags, console);
     var from = plans.getFirst();
     var to = plans.getLast();
@@ -70,7 +64,7 @@ final class DiffCommand extends ConsoleCommand {
             ? HtmlRenderer.render(
                 PlanReport.of(from, Format.HTML.views()), PlanReport.of(to, Format.HTML.views()))
             : differences.isEmpty() ? "no difference\n" : differences;
-    console.result(output, text, "the differences");
+    console.result(file, text, "the differences");
     return differences.isEmpty() ? ExitCode.OK : ExitCode.FAILED;
   }
 }

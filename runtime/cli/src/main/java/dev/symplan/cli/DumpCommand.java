@@ -5,7 +5,7 @@ import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
-import dev.symplan.cli.common.Outputs;
+import dev.symplan.cli.common.OutputFlag;
 import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanReport;
@@ -71,11 +71,7 @@ final class DumpCommand extends ConsoleCommand {
       defaultValue = "text")
   private String format;
 
-  @Option(
-      names = {"-o", "--output"},
-      paramLabel = "FILE",
-      description = "Write to this file instead of standard output.")
-  private Optional<Path> output = Optional.empty();
+  @Mixin private OutputFlag output;
 
   @Option(
       names = "--width",
@@ -115,8 +111,8 @@ final class DumpCommand extends ConsoleCommand {
     if (width.filter(columns -> columns < 1 || columns > MAX_COLUMNS).isPresent()) {
       throw usage("--width must be 1 to " + MAX_COLUMNS);
     }
-    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
-    output.ifPresent(file -> AtomicFile.check(file, DUMP));
+    var file = output.file(input);
+    file.ifPresent(path -> AtomicFile.check(path, DUMP));
     var plan = Inputs.plan(input, flags, console);
     var shown = views.isEmpty() ? as.views() : views;
     var report = report(plan, shown);
@@ -124,7 +120,7 @@ final class DumpCommand extends ConsoleCommand {
       console.progress("trying other plans, to find what would need less memory");
       report = report.withAdvice(Inputs.advice(input, flags, plan));
     }
-    console.result(output, render(as, report), DUMP);
+    console.result(file, render(as, report), DUMP);
     return ExitCode.OK;
   }
 
@@ -148,7 +144,9 @@ final class DumpCommand extends ConsoleCommand {
 
   private String render(Format as, PlanReport report) {
     return switch (as) {
-      case TEXT -> TextRenderer.render(report, columns(), output.isEmpty() && Ansi.AUTO.enabled());
+      case TEXT ->
+          TextRenderer.render(
+              report, columns(), output.file(input).isEmpty() && Ansi.AUTO.enabled());
       case JSON -> JsonRenderer.render(report);
       case HTML -> HtmlRenderer.render(report);
       case CSV -> CsvRenderer.render(report);
