@@ -4,8 +4,9 @@
     symplan bench graph graphs/mlp8_tok16_tp2.fx.txt --pytorch torch.csv
 
 One program in one of torch.compile's modes, so that no other takes memory in the process; --csv adds a row to a file
-that has some. A time is the median of several measurements on the slowest GPU's clock, each of many calls, one behind
-the other, as the host submits them. The programs are
+that has some. "symplan" instead of a mode is the backend of symplan_torch.py, on one rank. A time is the median of several
+measurements on the slowest GPU's clock, each of many calls, one behind the other, as the host submits them. The programs
+are
 
     mlpN_tokT             N blocks of a gated MLP with norms and residuals (4096, 14336), T tokens
     llamaNl_bB_sS         N layers of a Llama (4096, 14336, 32 heads, 8 for keys), batch B, S tokens; needs transformers
@@ -35,6 +36,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 COLUMNS = "program,graphs,mode,ranks,micros,min_us,max_us,peak_allocated,peak_reserved,in_use,gpu,date"
 MODES = ["default", "reduce-overhead", "max-autotune"]
+SYMPLAN = "symplan"
 DTYPE = torch.bfloat16
 HIDDEN, INTERMEDIATE = 4096, 14336
 
@@ -42,7 +44,7 @@ HIDDEN, INTERMEDIATE = 4096, 14336
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", help="for example mlp8_tok16, llama4l_b1_s2048, llama4l_train_s2048")
-    parser.add_argument("mode", choices=MODES)
+    parser.add_argument("mode", choices=[*MODES, SYMPLAN])
     parser.add_argument("--measurements", type=int, default=7)
     parser.add_argument("--calls", type=int, default=30, help="calls in each measurement")
     parser.add_argument("--csv", type=Path, help="add the row to this file, too")
@@ -201,8 +203,18 @@ def report(args, name, row):
             print("\n".join(lines + [COLUMNS] * first + [f"{name},{row},{gpu},{date}"]), file=file)
 
 
+def compile_in(mode, model):
+    if mode == SYMPLAN:
+        import symplan_torch  # noqa: F401, as it registers the backend
+
+        return torch.compile(model, backend=SYMPLAN)
+    return torch.compile(model, mode=None if mode == "default" else mode)
+
+
 def main():
     args = arguments()
+    if args.mode == SYMPLAN and args.graphs:
+        sys.exit("--graphs writes what Inductor compiles, which symplan does without")
     rank = int(os.environ["RANK"])
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     before = in_use()
@@ -213,7 +225,7 @@ def main():
     capture(graphs)
     model, x, trains = make(args.program)
     model.train(trains)
-    compiled = torch.compile(model, mode=None if args.mode == "default" else args.mode)
+    compiled = compile_in(args.mode, model)
 
     def call():
         step(model, compiled, x, trains)

@@ -2,7 +2,6 @@ package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
-import dev.symplan.codegen.GraphSignature;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.MemorySpace;

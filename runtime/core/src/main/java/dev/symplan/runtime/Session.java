@@ -2,7 +2,6 @@ package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
-import dev.symplan.codegen.GraphSignature;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.failure.RunException;

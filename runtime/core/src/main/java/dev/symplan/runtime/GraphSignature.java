@@ -1,7 +1,9 @@
-package dev.symplan.codegen;
+package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Border;
+import dev.symplan.codegen.RankProgram;
 import java.util.stream.IntStream;
 
 /**
@@ -20,7 +22,7 @@ public record GraphSignature(
     boolean independent) {
 
   /** {@return the graphs of an executable, in the order in which they are planned} */
-  public static ImmutableList<GraphSignature> allOf(Executable executable) {
+  static ImmutableList<GraphSignature> allOf(Executable executable) {
     var borders = executable.ranks().stream().map(GraphSignature::borders).toList();
     var first = executable.ranks().getFirst();
     var own = borders.getFirst();
