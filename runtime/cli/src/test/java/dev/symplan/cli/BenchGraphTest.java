@@ -83,7 +83,9 @@ class BenchGraphTest {
     var lines = new ArrayList<String>();
     for (var line : Splitter.on('\n').split(text)) {
       if (!line.startsWith("# ")) {
-        lines.add(MEASURED.matcher(line).replaceAll("#").replaceAll(" {2,}", "  "));
+        var shown = MEASURED.matcher(line).replaceAll("#").replaceAll(" {2,}", "  ");
+        // Which roof is the lower one depends on what was measured.
+        lines.add(shown.replaceAll("  (copy|product)  host", "  #  host"));
       }
     }
     // The kinds of steps are in the order of their times.
