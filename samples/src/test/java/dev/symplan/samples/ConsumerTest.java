@@ -9,8 +9,9 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.FileTime;
 import java.time.Instant;
+import java.time.LocalDateTime;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.jar.JarFile;
@@ -130,10 +131,11 @@ class ConsumerTest {
   void jarsDoNotSayWhenTheyWereBuilt() throws IOException {
     var pom = TIMESTAMP.matcher(Files.readString(ROOT.resolve("pom.xml")));
     assertThat(pom.find()).isTrue();
-    var time = FileTime.from(Instant.parse(pom.group(1)));
+    // What a jar has is a time without a zone.
+    var time = LocalDateTime.ofInstant(Instant.parse(pom.group(1)), ZoneOffset.UTC);
     for (var jar : ownJars()) {
       try (var file = new JarFile(jar.toFile())) {
-        assertThat(file.stream().map(ZipEntry::getLastModifiedTime))
+        assertThat(file.stream().map(ZipEntry::getTimeLocal))
             .as(jar.toString())
             .allMatch(time::equals);
         assertThat(file.getManifest().getMainAttributes().keySet().stream().map(Object::toString))
