@@ -181,7 +181,7 @@ public final class GraphReport {
             "waited",
             "kernel");
     for (var step : steps) {
-      var roof = step.work().map(times.roof()::micros).orElse(OptionalDouble.empty());
+      var bound = step.work().flatMap(times.roof()::bound);
       table.row(
           step.activity().label(),
           step.what(),
@@ -192,26 +192,15 @@ public final class GraphReport {
           number(MICROS, step.predicted()),
           Units.bytes(step.bytes()),
           step.work().map(work -> megaflops(work.flops())).orElse(""),
-          ofRoof(roof, step.activity().micros()),
-          roof.isPresent() ? limit(step) : "",
+          ofRoof(
+              bound.stream().mapToDouble(Roof.Bound::micros).findFirst(), step.activity().micros()),
+          bound.map(roof -> roof.limit().text()).orElse(""),
           step.traffic().map(traffic -> number(MICROS, traffic.waited())).orElse(""),
           step.activity().kernel());
     }
     out.append("steps of rank %s; %s\n".formatted(rank, times.method()))
         .append(table.render())
         .append('\n');
-  }
-
-  /** What would keep the step from being faster. */
-  private String limit(ProfiledStep step) {
-    return step.work()
-        .map(
-            work ->
-                times.roof().matrixMicros(work).orElse(0)
-                        > times.roof().memoryMicros(work).orElse(0)
-                    ? "product"
-                    : "copy")
-        .orElse("");
   }
 
   private void kinds() {

@@ -93,30 +93,52 @@ public record Roof(Optional<Copy> copy, ImmutableMap<DType, Product> products) {
     return new Roof(copy, products.buildOrThrow());
   }
 
-  /** {@return the microseconds that a step's memory takes at least; empty where that is unknown} */
-  public OptionalDouble memoryMicros(Work work) {
-    return copy.isEmpty()
-        ? OptionalDouble.empty()
-        : OptionalDouble.of(work.bytes() / (1e3 * copy.get().rate()));
+  /** What keeps a step from being faster. */
+  public enum Limit {
+    COPY("copy"),
+    PRODUCT("product");
+
+    private final String text;
+
+    Limit(String text) {
+      this.text = text;
+    }
+
+    public String text() {
+      return text;
+    }
   }
 
-  /** {@return the microseconds that its operations take at least; empty where that is unknown} */
-  public OptionalDouble matrixMicros(Work work) {
+  /**
+   * The least time of a step.
+   *
+   * @param limit the rate that gives this time
+   */
+  public record Bound(double micros, Limit limit) {}
+
+  /** {@return the bound of a step's memory or of its operations, the larger; empty if unknown} */
+  public Optional<Bound> bound(Work work) {
+    return memory(work)
+        .flatMap(
+            memory ->
+                matrix(work).map(matrix -> matrix.micros() > memory.micros() ? matrix : memory));
+  }
+
+  /** {@return the microseconds of the bound} */
+  public OptionalDouble micros(Work work) {
+    return bound(work).stream().mapToDouble(Bound::micros).findFirst();
+  }
+
+  private Optional<Bound> memory(Work work) {
+    return copy.map(measured -> new Bound(work.bytes() / (1e3 * measured.rate()), Limit.COPY));
+  }
+
+  private Optional<Bound> matrix(Work work) {
     if (work.flops() == 0) {
-      return OptionalDouble.of(0);
+      return Optional.of(new Bound(0, Limit.PRODUCT));
     }
     return work.dtype()
         .flatMap(dtype -> Optional.ofNullable(products.get(dtype)))
-        .map(product -> OptionalDouble.of(work.flops() / (1e3 * product.rate())))
-        .orElse(OptionalDouble.empty());
-  }
-
-  /** {@return the larger of both; empty where one is unknown} */
-  public OptionalDouble micros(Work work) {
-    var memory = memoryMicros(work);
-    var matrix = matrixMicros(work);
-    return memory.isPresent() && matrix.isPresent()
-        ? OptionalDouble.of(Math.max(memory.getAsDouble(), matrix.getAsDouble()))
-        : OptionalDouble.empty();
+        .map(product -> new Bound(work.flops() / (1e3 * product.rate()), Limit.PRODUCT));
   }
 }
