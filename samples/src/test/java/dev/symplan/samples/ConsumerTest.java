@@ -203,7 +203,7 @@ class ConsumerTest {
 
   @Test
   void theReadmeNamesArtifactsOfTheBom() throws IOException {
-    var bom = Files.readString(ROOT.resolve("bom/pom.xml"));
+    var bom = Files.readString(ROOT.resolve("runtime/bom/pom.xml"));
     var readme = Files.readString(ROOT.resolve("README.md"));
     var xml = readme.substring(readme.indexOf("```xml"));
     xml = xml.substring(0, xml.indexOf("```", 3));
