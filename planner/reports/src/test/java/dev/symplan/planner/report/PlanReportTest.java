@@ -31,12 +31,14 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
+@Isolated("changes the default locale")
 class PlanReportTest {
   private static final Path SAMPLES = Path.of(System.getProperty("symplan.root"), "samples");
   private static final List<String> SAMPLED = List.of("tp_mlp", "fsdp_layer", "data_parallel");

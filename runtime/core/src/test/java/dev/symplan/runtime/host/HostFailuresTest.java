@@ -10,8 +10,10 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Ranks that fail or do not come: the others stop, and one error says why. */
+@Isolated("counts the threads of all sessions")
 @Timeout(60)
 class HostFailuresTest {
 

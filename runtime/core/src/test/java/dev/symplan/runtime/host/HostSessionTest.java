@@ -17,7 +17,9 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
+@Isolated("counts the threads of all sessions")
 @Timeout(60)
 class HostSessionTest {
 
