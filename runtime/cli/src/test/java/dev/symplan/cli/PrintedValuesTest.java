@@ -19,25 +19,24 @@ class PrintedValuesTest {
       graph version 1
 
       group pair = [0, 1]
+      """
+          + graphOf(0, "2.5")
+          + graphOf(1, "4");
 
-      graph g(x: f32[2, 3] @donated) ranks [0] {
-        one = aten::full_like(x, 1.0)
-        own = aten::mul.Tensor(one, 2.5)
-        sum = _c10d_functional::all_reduce(own, "sum", "pair")
-        all = _c10d_functional::wait_tensor(sum)
-        out = aten::add.Tensor(all, 1)
-        return out, one
-      }
+  private static String graphOf(int rank, String factor) {
+    return """
 
-      graph g(x: f32[2, 3] @donated) ranks [1] {
-        one = aten::full_like(x, 1.0)
-        own = aten::mul.Tensor(one, 4)
-        sum = _c10d_functional::all_reduce(own, "sum", "pair")
-        all = _c10d_functional::wait_tensor(sum)
-        out = aten::add.Tensor(all, 1)
-        return out, one
-      }
-      """;
+    graph g(x: f32[2, 3] @donated) ranks [%s] {
+      one = aten::full_like(x, 1.0)
+      own = aten::mul.Tensor(one, %s)
+      sum = _c10d_functional::all_reduce(own, "sum", "pair")
+      all = _c10d_functional::wait_tensor(sum)
+      out = aten::add.Tensor(all, 1)
+      return out, one
+    }
+    """
+        .formatted(rank, factor);
+  }
 
   @TempDir private Path folder;
   private Path graph = Path.of("");
