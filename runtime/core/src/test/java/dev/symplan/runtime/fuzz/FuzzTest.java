@@ -35,12 +35,14 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /**
  * Random programs over all ops: planned execution gives the bits of direct evaluation.
  *
  * <p>More, or others, with {@code -Dsymplan.graphs=N -Dsymplan.seed=N}.
  */
+@Isolated("registers an op")
 @Tag("random")
 class FuzzTest {
   private static final int GRAPHS = Integer.getInteger("symplan.graphs", Fuzz.times(5_000));
