@@ -24,8 +24,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * What a project that uses Symplan gets. The jars are there where the other modules are packaged
- * before this one, as in {@code mvn verify}.
+ * Tests the jars that a project gets when it uses Symplan. The tests need the packaged jars of the
+ * other modules, which {@code mvn verify} builds before this one.
  */
 class ConsumerTest {
   private static final Path ROOT = Path.of(System.getProperty("symplan.root", ".."));
@@ -52,8 +52,8 @@ class ConsumerTest {
   }
 
   /**
-   * Ten lines that use Java's modules: no two jars share a package or a name. Modules without a
-   * descriptor do not say what they need, so that all are added.
+   * Runs a program of ten lines that uses Java's modules: no two jars share a package or a name.
+   * Modules without a descriptor do not say what they need, so all modules are added.
    */
   @Test
   void aProgramOfAModuleCompilesAndRuns() throws Exception {
@@ -131,7 +131,7 @@ class ConsumerTest {
   void jarsDoNotSayWhenTheyWereBuilt() throws IOException {
     var pom = TIMESTAMP.matcher(Files.readString(ROOT.resolve("pom.xml")));
     assertThat(pom.find()).isTrue();
-    // What a jar has is a time without a zone.
+    // The times in a jar have no zone.
     var time = LocalDateTime.ofInstant(Instant.parse(pom.group(1)), ZoneOffset.UTC);
     for (var jar : ownJars()) {
       try (var file = new JarFile(jar.toFile())) {
@@ -174,7 +174,7 @@ class ConsumerTest {
         .isEqualTo(content(jar));
   }
 
-  /** All entries in order, with bytes; of the manifest, without the JDKs of Maven and the build. */
+  /** {@return all entries in order, with their bytes; the manifest is without the JDKs of Maven and the build} */
   private static List<String> content(Path jar) throws IOException {
     try (var file = new JarFile(jar.toFile())) {
       var found = new java.util.ArrayList<String>();
