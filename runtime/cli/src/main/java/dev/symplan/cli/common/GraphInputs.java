@@ -34,7 +34,7 @@ public final class GraphInputs {
       names = "--together",
       description = {
         "Take all graphs of the inputs as one program, such as the forward and the backward graph"
-            + " of a training step. They run in the order in which they are given."
+            + " of a training step. They run in the given order."
       })
   private boolean together;
 
@@ -42,8 +42,7 @@ public final class GraphInputs {
       names = "--ties",
       paramLabel = "FILE",
       description =
-          "Which inputs of a graph are outputs or inputs of an earlier one, as JSON (default: by"
-              + " the names that AOTAutograd gives).")
+          "A JSON file that says which inputs of a graph are outputs or inputs of an earlier one (default: by the names that AOTAutograd gives).")
   private Optional<Path> ties = Optional.empty();
 
   /** {@return all files that are read} */
