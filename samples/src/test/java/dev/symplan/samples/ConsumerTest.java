@@ -174,7 +174,10 @@ class ConsumerTest {
         .isEqualTo(content(jar));
   }
 
-  /** {@return all entries in order, with their bytes; the manifest is without the JDKs of Maven and the build} */
+  /**
+   * {@return all entries in order, with their bytes; the manifest is without the JDKs of Maven and
+   * the build}
+   */
   private static List<String> content(Path jar) throws IOException {
     try (var file = new JarFile(jar.toFile())) {
       var found = new java.util.ArrayList<String>();

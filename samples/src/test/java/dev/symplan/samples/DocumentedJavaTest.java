@@ -20,7 +20,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Compiles the Java code of README and docs, with the imports of the samples, and runs the README's program. */
+/**
+ * Compiles the Java code of README and docs, with the imports of the samples, and runs the README's
+ * program.
+ */
 class DocumentedJavaTest {
   private static final Path ROOT = Path.of(System.getProperty("symplan.root", ".."));
   private static final Pattern BLOCK =

@@ -135,7 +135,7 @@ public final class Layouts {
             case "channels_last_3d" -> channelsLast(type, 5);
             default ->
                 throw new OpTypeException(
-                    "there is no memory format torch." + name,
+                    "unknown memory format torch." + name,
                     "torch.preserve_format, torch.contiguous_format, torch.channels_last,"
                         + " torch.channels_last_3d");
           };

@@ -196,7 +196,7 @@ final class FxScope {
         expr instanceof FxExpr.Name(String name)
             ? "'%s' is not an integer".formatted(name)
             : "an operand is not an integer",
-        "arithmetic outside operators is that of sizes");
+        "outside operators, only sizes can be computed");
   }
 
   private Arg named(String name) {
@@ -227,7 +227,7 @@ final class FxScope {
     if (name.startsWith("self.")) {
       throw new NoArgument(
           DiagnosticCode.UNSUPPORTED,
-          "'%s' is a constant of the module, which the text does not hold".formatted(name),
+          "'%s' is a constant of the module, which the text does not contain".formatted(name),
           "make it an input of the graph");
     }
     throw new NoArgument(
@@ -275,7 +275,7 @@ final class FxScope {
           "");
     }
     throw new NoArgument(
-        DiagnosticCode.UNSUPPORTED, "an index takes a result of an op out, and nothing else", "");
+        DiagnosticCode.UNSUPPORTED, "an index can only take one result of an op", "");
   }
 
   private static boolean isDevice(String target) {

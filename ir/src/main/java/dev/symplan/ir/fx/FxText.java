@@ -323,13 +323,13 @@ final class FxText {
       return Diagnostic.error(
           DiagnosticCode.SYNTAX,
           lineWith(" = torch.ops."),
-          "there is no def forward(…): above the statements",
+          "no def forward(…): was found above the statements",
           PRINT_HINT);
     }
     return Diagnostic.error(
         DiagnosticCode.SYNTAX,
         Span.ofFile(file),
-        "there is no graph in the text: no def forward(…):",
+        "the text contains no graph: no def forward(…):",
         PRINT_HINT);
   }
 

@@ -88,7 +88,7 @@ final class ModuleAttributes {
         Diagnostic.warning(
             DiagnosticCode.MISSING_ANNOTATION,
             statement.span(),
-            "the text does not hold the constant 'self.%s'; it becomes the input '%s'"
+            "the text does not contain the constant 'self.%s'; it becomes the input '%s'"
                 .formatted(attribute, statement.name()),
             "to run the graph with its value: --weights FILE, a safetensors file with this name"));
   }
@@ -105,7 +105,8 @@ final class ModuleAttributes {
               scriptObject
                   ? "this is a TorchBind object, such as a handle of symmetric memory; what ops do"
                       + " with it is not known, and plans make their own handles"
-                  : "this is a constant or a subgraph of the module, which the text does not hold",
+                  : "this is a constant or a subgraph of the module, which the text does not"
+                      + " contain",
               scriptObject
                   ? "write ops that take a group's name: torch.ops.symm_mem.one_shot_all_reduce"
                   : "with its type, a constant can be an input, and with its class below, a"

@@ -59,7 +59,7 @@ public final class SizeReader {
   }
 
   private IllegalArgumentException wrong() {
-    return new IllegalArgumentException("no size is written '%s'".formatted(text));
+    return new IllegalArgumentException("'%s' is not a size".formatted(text));
   }
 
   private void skip() {

@@ -24,7 +24,7 @@ final class TypeReader {
     int open = text.indexOf('[');
     int close = open < 0 ? -1 : text.indexOf(']', open);
     if (close < 0) {
-      return new FxType.Malformed(text, "no type is written '" + text + "'");
+      return new FxType.Malformed(text, "not a type: '" + text + "'");
     }
     var name = text.substring(0, open);
     var dtype = DType.ofShortName(name);

@@ -135,7 +135,7 @@ public final class HloReader {
       error(
           open.span,
           "computation '%s' ends without a '}'".formatted(open.name),
-          "the text seems to be cut: dump the whole module");
+          "the text seems to be truncated: dump the whole module");
     }
     if (sink.hasErrors()) {
       return Optional.empty();
@@ -145,7 +145,7 @@ public final class HloReader {
       error(
           Span.ofFile(file),
           "the module has no entry computation",
-          "the text seems to be cut: one computation starts with ENTRY");
+          "the text seems to be truncated: one computation starts with ENTRY");
       return Optional.empty();
     }
     return Optional.of(
@@ -249,7 +249,7 @@ public final class HloReader {
     open = null;
     if (closed == null) {
       if (!headLost) {
-        error(statements.span(), "there is no computation to end", "");
+        error(statements.span(), "no computation is open for this '}'", "");
       }
       headLost = false;
       return;

@@ -184,7 +184,7 @@ final class ReplicaGroups {
     var ids = ImmutableIntArray.builder(numbers.length);
     for (long number : numbers) {
       if (number < 0 || number >= MAX_DEVICES) {
-        throw new IllegalArgumentException("there is no device %s".formatted(number));
+        throw new IllegalArgumentException("device %s does not exist".formatted(number));
       }
       ids.add((int) number);
     }

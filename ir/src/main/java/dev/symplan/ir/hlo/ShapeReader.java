@@ -161,7 +161,7 @@ final class ShapeReader {
         dtype == null ? OTHER_BITS.get(element) : Integer.valueOf(dtype.bytes() * 8);
     if (bits == null) {
       throw new WrongShape(
-          "there is no element type '%s'".formatted(element),
+          "unknown element type '%s'".formatted(element),
           "types: %s, %s"
               .formatted(
                   String.join(", ", TYPES.keySet()), String.join(", ", OTHER_BITS.keySet())));

@@ -149,7 +149,7 @@ public final class JointGraph {
                 DiagnosticCode.BAD_TIES,
                 graphs.get(g).span(),
                 "no input of this graph is tied to an earlier graph",
-                "--ties FILE says which are"));
+                "name the tied inputs with --ties FILE"));
       }
     }
     return new Joining(new TiedGraphs(graphs, all)).join(ranks);

@@ -183,7 +183,7 @@ public final class Json {
         throw field
             .getValue()
             .wrongName(
-                "there is no field '%s' here".formatted(field.getKey()),
+                "unknown field '%s'".formatted(field.getKey()),
                 "known: " + String.join(", ", names));
       }
     }
@@ -266,7 +266,7 @@ public final class Json {
       }
     }
     throw wrong(
-        "there is no '" + text() + "'",
+        "unknown value '" + text() + "'",
         "known: "
             + Arrays.stream(type.getEnumConstants())
                 .map(c -> Ascii.toLowerCase(c.name()))

@@ -42,7 +42,7 @@ public enum ReduceOp {
         .orElseThrow(
             () ->
                 new OpTypeException(
-                    "there is no reduction '%s'".formatted(text),
+                    "unknown reduction '%s'".formatted(text),
                     Arrays.stream(values())
                         .map(ReduceOp::text)
                         .collect(Collectors.joining(", ", "reductions: ", ""))));

@@ -49,7 +49,7 @@ final class Types {
   static DType dtype(Json code) {
     @Nullable DType dtype = DTYPES.get(code.integer());
     if (dtype == null) {
-      throw code.wrong("there is no element type %s".formatted(code.integer()));
+      throw code.wrong("unknown element type %s".formatted(code.integer()));
     }
     return dtype;
   }
@@ -61,7 +61,7 @@ final class Types {
       case 2 -> "channels_last";
       case 3 -> "channels_last_3d";
       case 4 -> "preserve_format";
-      default -> throw code.wrong("there is no memory format %s".formatted(code.integer()));
+      default -> throw code.wrong("unknown memory format %s".formatted(code.integer()));
     };
   }
 

@@ -175,7 +175,7 @@ final class DeclarationReader {
     return schema.params().stream()
         .filter(param -> param.type() == SchemaType.Base.STRING)
         .reduce((_, last) -> last)
-        .map(param -> "say which: group(%s)".formatted(param.name()))
+        .map(param -> "name it: group(%s)".formatted(param.name()))
         .orElse("");
   }
 
@@ -278,7 +278,7 @@ final class DeclarationReader {
       report(
           DiagnosticCode.BAD_REGISTRATION,
           clauses.getFirst().word,
-          "an algorithm is one of a collective",
+          "only a collective has an algorithm",
           "add collective(%s)".formatted(KINDS.getFirst()));
       valid = false;
     }

@@ -34,7 +34,8 @@ final class CompileCommand extends ConsoleCommand {
       names = "--backend",
       paramLabel = "NAME",
       description =
-          "The backend that will run the plan, host or cuda: only its variants are used (default: any).")
+          "The backend that will run the plan, host or cuda: only its variants are used (default:"
+              + " any).")
   private Optional<String> backend = Optional.empty();
 
   @Option(

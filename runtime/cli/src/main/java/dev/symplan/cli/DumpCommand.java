@@ -55,7 +55,8 @@ final class DumpCommand extends ConsoleCommand {
       split = ",",
       paramLabel = "VIEW",
       description =
-          "The views to show: ${COMPLETION-CANDIDATES} (default: summary,collectives,values; in JSON, all except code).",
+          "The views to show: ${COMPLETION-CANDIDATES} (default: summary,collectives,values; in"
+              + " JSON, all except code).",
       completionCandidates = ViewNames.class)
   private List<View> views = List.of();
 
@@ -83,7 +84,8 @@ final class DumpCommand extends ConsoleCommand {
       names = "--advice",
       negatable = true,
       description =
-          "Whether the view peak shows what would need less memory. This plans again for each piece of advice (default: only for html made from a graph).")
+          "Whether the view peak shows what would need less memory. This plans again for each piece"
+              + " of advice (default: only for html made from a graph).")
   private Optional<Boolean> advice = Optional.empty();
 
   DumpCommand(Console console) {

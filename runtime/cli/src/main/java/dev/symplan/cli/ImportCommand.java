@@ -36,7 +36,8 @@ final class ImportCommand extends ConsoleCommand {
       names = "--weights",
       paramLabel = "FILE",
       description = {
-        "Write the archive's tensors to this safetensors file, with the names of the inputs that take them, for run --weights."
+        "Write the archive's tensors to this safetensors file, with the names of the inputs that"
+            + " take them, for run --weights."
       })
   private Optional<Path> weights = Optional.empty();
 

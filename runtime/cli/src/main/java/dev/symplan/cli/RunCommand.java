@@ -70,7 +70,8 @@ final class RunCommand extends ConsoleCommand {
       names = "--backend",
       paramLabel = "NAME",
       description =
-          "The backend: host runs on the CPU; cuda runs on the GPUs of this host and, unless --target is given, plans for them (default: host).",
+          "The backend: host runs on the CPU; cuda runs on the GPUs of this host and, unless"
+              + " --target is given, plans for them (default: host).",
       defaultValue = "host")
   private String backend;
 
@@ -93,20 +94,25 @@ final class RunCommand extends ConsoleCommand {
   @Option(
       names = "--check",
       description = {
-        "Compare with the case's outputs. Exit with 1 if the relative L2 error is above 1e-5 (f32, f64) or 1e-2 (bf16, f16, and f32 computed from such results), or if an integer differs, unless the output is about as close to an evaluation in f64 as the expected one."
+        "Compare with the case's outputs. Exit with 1 if the relative L2 error is above 1e-5 (f32,"
+            + " f64) or 1e-2 (bf16, f16, and f32 computed from such results), or if an integer"
+            + " differs, unless the output is about as close to an evaluation in f64 as the"
+            + " expected one."
       })
   private boolean check;
 
   @Option(
       names = "--one-by-one",
       description =
-          "Run the graphs of a program one after the other, not all at once, like a caller that works between them.")
+          "Run the graphs of a program one after the other, not all at once, like a caller that"
+              + " works between them.")
   private boolean oneByOne;
 
   @Option(
       names = "--no-compare",
       description =
-          "Do not evaluate the graph without a plan, and compare nothing. The command then takes less time for large graphs.")
+          "Do not evaluate the graph without a plan, and compare nothing. The command then takes"
+              + " less time for large graphs.")
   private boolean noCompare;
 
   @Option(
@@ -288,7 +294,7 @@ final class RunCommand extends ConsoleCommand {
         throw CompileException.ofFile(
             DiagnosticCode.BAD_TENSORS,
             caseFolder.orElse(input),
-            "there are no expected outputs to check against",
+            "the case has no expected outputs to check against",
             "--check needs a case with rankN.outputs.safetensors");
       }
       boolean compare = check || (data.isEmpty() && !noCompare);

@@ -210,7 +210,7 @@ class BenchGraphTest {
     var result = small(other, "--pytorch", pytorch());
     assertThat(result.code()).isEqualTo(1);
     assertThat(result.err())
-        .contains("torch.csv: error[bad-points]: there are no times of 'h'", "g, other");
+        .contains("torch.csv: error[bad-points]: the file has no times of 'h'", "g, other");
   }
 
   @Test

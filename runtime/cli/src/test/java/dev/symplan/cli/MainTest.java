@@ -141,11 +141,11 @@ class MainTest {
               n: all_reduce as one_shot_push: .*
                   operand m not-needed: .*
                   result  n not-needed: .*
-                  The tensors pass through a workspace .*: one_shot_push is predicted to be fastest with .*
+                  The tensors pass through a workspace .*: one_shot_push is predicted to be the fastest, with .*
               r: all_reduce as two_shot: .*
                   operand y zero-copy: aten::mm writes it there \\(tp_mlp.graph:20\\) .*
                   result  r zero-copy: it reuses the memory of y .*
-                  Peers access the tensors .* without a copy: two_shot is predicted to be fastest with .*
+                  Peers access the tensors .* without a copy: two_shot is predicted to be the fastest, with .*
             """)
         .contains("ok: all 8 outputs agree");
     result = run("run", sample("tp_mlp.graph"), "--ranks", 4, "--variant", "n=nccl");
@@ -542,7 +542,7 @@ class MainTest {
           1 | compile GRAPH --place q=local                      | neither an input nor an output
           1 | compile GRAPH -o NOWHERE/deeper/plan.json          | cannot be written here
           1 | run GRAPH --check                                  | there are no expected outputs
-          1 | compile EMPTY                                      | there is no graph
+          1 | compile EMPTY                                      | the file contains no graph
           1 | compile BROKEN                                     | error[
           1 | dump NOPLAN                                        | bad-plan
           1 | pack NOWHERE                                       | unreadable-file

@@ -79,15 +79,15 @@ public abstract class ExecutableSession implements Session {
     int index = index(graph);
     if (bound && graphs.size() > 1) {
       throw new IllegalStateException(
-          "memory of the caller's is bound, which run() uses for all graphs: graph '%s' cannot run alone"
+          "the caller's memory is bound, and only run() of all graphs can use it: graph '%s' cannot run alone"
               .formatted(graph));
     }
     if (isAwaited(next) ? index != next : !graphs.get(index).independent()) {
       throw new IllegalStateException(
           isAwaited(next)
-              ? "graph '%s' comes next, not '%s'; restart() gives up what it was to take"
+              ? "graph '%s' comes next, not '%s'; restart() discards the results that it would take"
                   .formatted(graphs.get(next).name(), graph)
-              : "graph '%s' needs what graph '%s' makes: run that one first"
+              : "graph '%s' needs results of graph '%s': run that graph first"
                   .formatted(graph, graphs.get(index - 1).name()));
     }
     execute(index);
@@ -131,7 +131,7 @@ public abstract class ExecutableSession implements Session {
         && index < graphs.get(next).firstInput()
         && ref.filter(input -> input.type().space() == MemorySpace.DONATED).isPresent()) {
       throw new IllegalStateException(
-          "input '%s' was donated to a graph that has run, so that graph '%s' may use its memory; run the rest, or restart()"
+          "input '%s' was donated to a graph that has run, so graph '%s' may use its memory; run the rest, or restart()"
               .formatted(inputNames().get(index), graphs.get(next).name()));
     }
     return inputMemory(rank, index);

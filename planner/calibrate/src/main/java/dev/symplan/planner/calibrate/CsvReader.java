@@ -96,7 +96,7 @@ final class CsvReader {
       if (!known.contains(name)) {
         error(
             location(i),
-            "there is no column '%s'".formatted(name),
+            "unknown column '%s'".formatted(name),
             "known: " + String.join(", ", known));
       } else if (columns.putIfAbsent(name, i) != null) {
         error(location(i), "a second column '%s'".formatted(name), "leave one of them out");
@@ -104,7 +104,7 @@ final class CsvReader {
     }
     for (var name : required) {
       if (!columns.containsKey(name)) {
-        error(location(0), "there is no column '%s'".formatted(name), expected());
+        error(location(0), "column '%s' is missing".formatted(name), expected());
       }
     }
   }
@@ -168,7 +168,7 @@ final class CsvReader {
     var first = required.getFirst();
     error(
         first,
-        "there is no column '%s', which %s requires".formatted(column, text(first)),
+        "column '%s' is missing; %s requires it".formatted(column, text(first)),
         "add it to the header");
     return true;
   }

@@ -105,7 +105,7 @@ public record PyTorchTimes(Path file, ImmutableList<Row> rows, ImmutableList<Str
     var found = rows.stream().filter(row -> row.program().equals(wanted)).toList();
     if (found.isEmpty()) {
       throw wrong(
-          "there are no times of '%s'".formatted(program),
+          "the file has no times of '%s'".formatted(program),
           "the file has times of " + String.join(", ", programs));
     }
     var same = found.stream().filter(row -> row.ranks() == ranks).toList();

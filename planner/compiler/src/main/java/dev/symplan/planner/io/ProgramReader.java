@@ -158,7 +158,7 @@ public final class ProgramReader {
           Diagnostic.error(
               DiagnosticCode.SYNTAX,
               Span.ofFile(file),
-              "there is no graph in the file",
+              "the file contains no graph",
               "add one: graph name(x: f32[4]) { … }"));
     }
     return program;

@@ -253,7 +253,7 @@ public final class Eligibility {
               collective.hasRuns(),
               Reason.LAYOUT,
               () ->
-                  "the ranks' slices are rows at a distance; %s moves runs of bytes"
+                  "each rank's slice consists of separate rows; %s moves only contiguous slices"
                       .formatted(spec.variant().text()));
       case LessThan(int gibibytes) -> {
         double all = (double) collective.bytes() * ranks;

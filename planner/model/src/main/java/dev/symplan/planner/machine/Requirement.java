@@ -89,7 +89,7 @@ public sealed interface Requirement {
       case OneTensor _ -> "one tensor";
       case EqualRows _ -> "parts of equal size";
       case AlignedSlices _ -> "slices of a multiple of %s bytes".formatted(Alignment.VECTOR);
-      case Runs _ -> "slices that are one run of bytes";
+      case Runs _ -> "contiguous slices";
       case LessThan(int gibibytes) -> "less than %s GiB on all ranks together".formatted(gibibytes);
       case WorkspaceFits _ -> "a workspace of at most the target's workspace_bytes";
     };

@@ -30,7 +30,7 @@ public record Verdict(
     MULTICAST_OFF(false),
     /** The target has no copy engine that reaches peers. */
     NO_COPY_ENGINE(false),
-    /** The backend that the plan is for does not carry the variant out. */
+    /** The plan's backend does not support the variant. */
     NOT_IN_BACKEND(false),
     /** Ranks of the group are on different hosts, which do not address each other's memory. */
     NO_PEER_ACCESS(false),

@@ -28,7 +28,9 @@ final class Workload {
       names = "--bytes",
       paramLabel = "SIZE",
       description =
-          "The bytes to move: what is copied (machine and graph; default: 256MiB; graph on the host: 64MiB), or what each rank gives to the all_gather (overlap; default: 64MiB).")
+          "The bytes to move: what is copied (machine and graph; default: 256MiB; graph on the"
+              + " host: 64MiB), or what each rank gives to the all_gather (overlap; default:"
+              + " 64MiB).")
   private Optional<String> bytes = Optional.empty();
 
   /**

@@ -25,7 +25,7 @@ public final class Backends {
             () ->
                 new ParameterException(
                     spec.commandLine(),
-                    "--backend: there is no backend '%s'; there are %s"
+                    "--backend: unknown backend '%s'; choose from %s"
                         .formatted(name, Backend.all().map(Backend::name).toList())));
   }
 

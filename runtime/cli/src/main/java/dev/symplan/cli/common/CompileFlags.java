@@ -116,7 +116,9 @@ public final class CompileFlags {
       names = "--optimize",
       paramLabel = "FOR",
       description = {
-        "What matters when less time costs memory: time (the fastest plan), memory (the lowest peak) or balanced (the default: takes more memory than the graph in its own order without overlap only for a gain of 3 %%)."
+        "What matters when less time costs memory: time (the fastest plan), memory (the lowest"
+            + " peak) or balanced (the default: takes more memory than the graph in its own order"
+            + " without overlap only for a gain of 3 %%)."
       },
       defaultValue = "balanced")
   private String objective;
@@ -125,7 +127,8 @@ public final class CompileFlags {
       names = "--prefetch",
       paramLabel = "N",
       description = {
-        "How many collectives may be in flight ahead: started before their place in the graph (default: as many as their predicted time and memory suggest)."
+        "How many collectives may be in flight ahead: started before their place in the graph"
+            + " (default: as many as their predicted time and memory suggest)."
       })
   private Optional<Integer> prefetch = Optional.empty();
 
@@ -177,7 +180,8 @@ public final class CompileFlags {
       names = "--reorder-budget",
       paramLabel = "PERCENT",
       description = {
-        "How much longer the predicted run of a balanced plan may take for an order of the ops that needs less memory (default: 1)."
+        "How much longer the predicted run of a balanced plan may take for an order of the ops that"
+            + " needs less memory (default: 1)."
       },
       defaultValue = "1")
   private double reorderBudget;

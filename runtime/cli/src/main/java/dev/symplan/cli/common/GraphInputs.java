@@ -42,7 +42,8 @@ public final class GraphInputs {
       names = "--ties",
       paramLabel = "FILE",
       description =
-          "A JSON file that says which inputs of a graph are outputs or inputs of an earlier one (default: by the names that AOTAutograd gives).")
+          "A JSON file that says which inputs of a graph are outputs or inputs of an earlier one"
+              + " (default: by the names that AOTAutograd gives).")
   private Optional<Path> ties = Optional.empty();
 
   /** {@return all files that are read} */
@@ -76,10 +77,11 @@ public final class GraphInputs {
 
   private boolean areTogether() {
     if (!together && inputs.size() > 1) {
-      throw usage("%s inputs: --together takes them as one program".formatted(inputs.size()));
+      throw usage(
+          "%s inputs need --together, which plans them as one program".formatted(inputs.size()));
     }
     if (!together && ties.isPresent()) {
-      throw usage("--ties is for graphs --together");
+      throw usage("--ties needs --together");
     }
     return together;
   }

@@ -148,7 +148,7 @@ public record Diagnosis(
 
   private static Finding windows(Machine machine) {
     if (machine.gpus().isEmpty()) {
-      return new Finding(false, "there is no GPU");
+      return new Finding(false, "no GPU was found");
     }
     for (var gpu : machine.gpus()) {
       if (!gpu.virtualMemory()) {
@@ -157,7 +157,7 @@ public record Diagnosis(
     }
     var nccl = machine.nccl();
     if (nccl.isEmpty()) {
-      return new Finding(false, "there is no NCCL");
+      return new Finding(false, "NCCL was not found");
     }
     if (nccl.getAsInt() < OLDEST_NCCL) {
       return new Finding(false, tooOld(nccl.getAsInt()));
@@ -172,7 +172,7 @@ public record Diagnosis(
 
   private static Finding processes(Machine machine) {
     if (machine.gpus().isEmpty()) {
-      return new Finding(false, "there is no GPU");
+      return new Finding(false, "no GPU was found");
     }
     return machine.gpus().stream()
         .filter(gpu -> !gpu.virtualMemory() || !gpu.fileHandles())
@@ -187,7 +187,7 @@ public record Diagnosis(
 
   private static Finding multicast(Machine machine) {
     if (machine.gpus().isEmpty()) {
-      return new Finding(false, "there is no GPU");
+      return new Finding(false, "no GPU was found");
     }
     for (var gpu : machine.gpus()) {
       if (!gpu.multicast()) {

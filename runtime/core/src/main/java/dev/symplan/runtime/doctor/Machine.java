@@ -9,7 +9,7 @@ import java.util.OptionalInt;
  * The facts about one host, from its driver and libraries.
  *
  * @param system operating system and architecture
- * @param driver empty where there is no NVIDIA driver
+ * @param driver empty where no NVIDIA driver was found
  * @param gpus in the driver's order, which is that of ranks
  * @param links from each GPU to each other
  * @param libraries the libraries of backend cuda in the order of loading, found or not

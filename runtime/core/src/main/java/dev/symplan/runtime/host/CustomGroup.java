@@ -46,7 +46,8 @@ final class CustomGroup implements HostCall.Group {
     return at(
         op.results()
             .get(result)
-            .orElseThrow(() -> new IllegalArgumentException("there is no result " + result)));
+            .orElseThrow(
+                () -> new IllegalArgumentException("no result has the position " + result)));
   }
 
   private List<HostTensor> at(TensorRef ref) {

@@ -235,7 +235,7 @@ public final class HostCall {
             : arg;
     if (first instanceof Arg.Ref(var value)) {
       throw new UnsupportedOperationException(
-          "'%s' is '%s', but the host backend takes numbers only as the graph writes them"
+          "'%s' is '%s', but the host backend takes only numbers that are written in the graph"
               .formatted(param, value.name()));
     }
     return arg;

@@ -247,7 +247,7 @@ final class RandomKernels {
     switch (call.string("mode")) {
       case "rand" -> fill(call.result(), random, Philox::uniform);
       case "randn" -> fill(call.result(), random, Philox::normal);
-      default -> throw new HostKernelException("there is no mode '" + call.string("mode") + "'");
+      default -> throw new HostKernelException("unknown mode '" + call.string("mode") + "'");
     }
   }
 }

@@ -90,11 +90,11 @@ final class Connection {
         }
       }
     } catch (SocketTimeoutException e) {
-      reason = "nothing was heard of it for " + Units.duration(silence);
+      reason = "it has sent nothing for " + Units.duration(silence);
     } catch (IOException e) {
       reason = "its connection is lost";
     } catch (RuntimeException e) {
-      reason = "it said something that makes no sense: " + e.getMessage();
+      reason = "it sent something invalid: " + e.getMessage();
     }
     close();
     onEnd.accept(reason);

@@ -156,7 +156,7 @@ public record LaunchEnvironment(
       }
       if (first.isEmpty()) {
         throw new RunException(
-            "nothing says on which host rank 0 runs: set MASTER_ADDR, for example by " + advice);
+            "the host of rank 0 is not known: set MASTER_ADDR, for example by " + advice);
       }
       return first;
     }

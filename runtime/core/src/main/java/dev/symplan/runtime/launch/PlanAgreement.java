@@ -62,7 +62,7 @@ public final class PlanAgreement {
             .toList();
     throw new RunException(
         Agreement.firstDifference(all)
-            .orElse("the processes do not have the same plan, though each's own part fits"));
+            .orElse("the processes have different plans, although their own parts agree"));
   }
 
   /**

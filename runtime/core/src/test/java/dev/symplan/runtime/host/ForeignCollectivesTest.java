@@ -539,7 +539,7 @@ class ForeignCollectivesTest {
             + " it cannot run so",
         "y = _c10d_functional::all_reduce(x, 'sum', 'tp', config='bogus')|the graph names bogus for"
             + " 'y', but all_reduce has no such variant",
-        "y = symm_mem::one_shot_all_reduce(x, 'max', 'tp')|adds up only, and cannot reduce with"
+        "y = symm_mem::one_shot_all_reduce(x, 'max', 'tp')|only adds up, and cannot reduce with"
             + " max",
         "o = aten::empty_like(x); w = symm_mem::two_shot_all_reduce_out(x, 'sum', 'tp', o); y ="
             + " aten::add.Tensor(w, x)|overwrites 'x', which is read later",

@@ -175,7 +175,7 @@ final class CudaSession extends ExecutableSession {
   protected void use(int rank, CallerMemory memory) {
     if (ranks() > 1) {
       throw new RunException(
-          "backend cuda: memory of the caller's can be bound where there is one rank; the plan has %s"
+          "backend cuda: the caller's memory can be bound only for plans of one rank; this plan has %s"
               .formatted(ranks()));
     }
     var runs = local(rank).callerRuns();
@@ -225,7 +225,7 @@ final class CudaSession extends ExecutableSession {
   private void requireOwnMemory() {
     requireOpen();
     if (callerMemory || isBound()) {
-      throw new UnsupportedOperationException("runs on memory of the caller's cannot be measured");
+      throw new UnsupportedOperationException("runs on the caller's memory cannot be measured");
     }
   }
 

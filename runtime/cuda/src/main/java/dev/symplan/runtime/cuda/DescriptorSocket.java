@@ -149,7 +149,7 @@ final class DescriptorSocket implements AutoCloseable {
         return opened;
       }
     } catch (IOException e) {
-      throw new RunException("there is no place for a socket: " + e.getMessage(), e);
+      throw new RunException("no socket can be made: " + e.getMessage(), e);
     } catch (Throwable e) {
       throw SharedLibrary.failed(e);
     }

@@ -116,7 +116,7 @@ final class Processes {
       }
       throw new RunException(
           ("rank %s cannot reach the memory of rank %s: %s; plan with the variants nccl and"
-                  + " nccl_symm (--variant), which do without")
+                  + " nccl_symm (--variant), which do not need it")
               .formatted(rank, of, reason));
     }
   }

@@ -22,7 +22,7 @@ public final class GraphChoice {
   /** {@return the graph of each rank} */
   public static List<Graph> of(Program program, CompileOptions options) {
     if (program.graphs().isEmpty()) {
-      throw wrong(DiagnosticCode.BAD_OPTION, Span.NONE, "there is no graph in the file", "");
+      throw wrong(DiagnosticCode.BAD_OPTION, Span.NONE, "the file contains no graph", "");
     }
     var name = options.graph().isEmpty() ? onlyName(program) : options.graph();
     var named = program.graphs().stream().filter(g -> g.name().equals(name)).toList();
