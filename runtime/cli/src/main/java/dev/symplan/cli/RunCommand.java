@@ -294,7 +294,7 @@ final class RunCommand extends ConsoleCommand {
         throw CompileException.ofFile(
             DiagnosticCode.BAD_TENSORS,
             caseFolder.orElse(input),
-            "the case has no expected outputs to check against",
+            "no expected outputs were found to check against",
             "--check needs a case with rankN.outputs.safetensors");
       }
       boolean compare = check || (data.isEmpty() && !noCompare);

@@ -201,7 +201,7 @@ class BenchGraphTest {
   void refusesWhatHasNoSteadyState() throws IOException {
     var result = small(graph(), "--donate", "x");
     assertThat(result.code()).isEqualTo(2);
-    assertThat(result.err()).contains("'x' is donated").contains("plan without that");
+    assertThat(result.err()).contains("'x' is donated").contains("plan without donating it");
   }
 
   @Test
@@ -243,7 +243,7 @@ class BenchGraphTest {
           --product 0 | --product must be at least 1
           --bytes 1Kb | '1Kb' is not a size; write for example 64KiB
           --csv /tmp/./a --svg /tmp/a | --csv and --svg are the same
-          --backend gpu | there is no backend 'gpu'
+          --backend gpu | unknown backend 'gpu'
           """)
   void saysWhatIsWrongWithTheCommandLine(String args, String message) throws IOException {
     var words = new ArrayList<Object>(List.of("bench", "graph", graph(), "--target", "host"));

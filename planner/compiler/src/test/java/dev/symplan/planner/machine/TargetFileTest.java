@@ -108,7 +108,7 @@ class TargetFileTest {
           "nccl": "2.30.7" | "nccl": "2.30" | 7:11: | expected three numbers
           "gpus": 2 | "gpus": 0 | 6:11: | not a whole number from 1
           "gpus": 2 | "gpus": "two" | 6:11: | this is not a number
-          "gpus": 2 | "gpu": 2 | 6:3: | there is no field 'gpu'
+          "gpus": 2 | "gpu": 2 | 6:3: | unknown field 'gpu'
           "gpus": 2 | "gpus": 2, "gpus": 3 | 6:20: | Duplicate field
           "gpus": 2, | "gpus": 2 | 7:3: | expecting comma
           "base": "h200x4" | "base": "h300" | 5:11: | there are h200x4, h200x8, h100x8, b200x8, host
@@ -121,7 +121,7 @@ class TargetFileTest {
           "gbps": 300 | "gbps": 1e999 | 11:62: | not a number above 0
           "latency_us": 3 | "latency_us": -1 | 11:51: | not a number from 0
           "ranks": 2, | | 11:9: | 'ranks' is missing
-          "protocols": | "floor": 1, "protocols": | 11:22: | there is no field 'floor'
+          "protocols": | "floor": 1, "protocols": | 11:22: | unknown field 'floor'
           """)
   void pointsAtWhatIsWrong(String part, String instead, String place, String message) {
     var text = OWN.replace(part, instead == null ? "" : instead);

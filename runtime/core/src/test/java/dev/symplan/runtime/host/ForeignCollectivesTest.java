@@ -491,7 +491,7 @@ class ForeignCollectivesTest {
             + "|gather_dim is 7, but must lie in [-2, 1]",
         "a: f32[8, 8], y: f32[8, 4] = symm_mem::fused_all_gather_matmul(x, [], 0, 'tp')"
             + "|gives a product for each of Bs",
-        "y: f32[4, 8] = my::sum(x, 'median', 'tp')|no reduction 'median'",
+        "y: f32[4, 8] = my::sum(x, 'median', 'tp')|unknown reduction 'median'",
         "y: f32[4, 8] = my::all([x, x], 'tp')|only collectives of one are supported",
         "y: f32[4, 8], z: f32[4, 8] = my::all([x, x], 'tp')|only collectives of one are supported",
         "y: f32[4, 8] = my::maybe(None, 'tp')|",
