@@ -147,7 +147,7 @@ public sealed interface Instruction {
   }
 
   /**
-   * Where another graph of the program begins: everything before it has ended, and a session may
+   * The begin of another graph of the program: everything before it has ended, and a session may
    * stop here.
    *
    * @param graph the name of the graph behind it

@@ -3,7 +3,7 @@ package dev.symplan.codegen.composite;
 import dev.symplan.codegen.expr.Blocks;
 import dev.symplan.ir.DType;
 
-/** Where the elements that a {@link Step} reads or writes are. */
+/** The place of the elements that a {@link Step} reads or writes. */
 public sealed interface Source {
 
   /**

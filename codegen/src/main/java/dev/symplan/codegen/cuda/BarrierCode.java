@@ -1,7 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 /**
- * How ranks meet inside kernels, and how they read and write each other's memory.
+ * The code by which ranks meet inside kernels, and read and write each other's memory.
  *
  * <p>Blocks meet, not ranks: block {@code b} of a rank raises a flag at each peer's block {@code b}
  * and waits for theirs. That suffices, as each kernel is behind all earlier work of its stream, and

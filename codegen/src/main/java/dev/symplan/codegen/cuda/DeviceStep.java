@@ -65,7 +65,7 @@ public sealed interface DeviceStep {
   }
 
   /**
-   * What a launch does for one instruction.
+   * The share of one instruction in a launch.
    *
    * @param label what messages call the instruction
    * @param bytes that it moves at least
@@ -208,7 +208,7 @@ public sealed interface DeviceStep {
   }
 
   /**
-   * What the softmax of attention is of.
+   * The scores that the softmax of attention takes.
    *
    * @param key with as many heads as the query, or a divisor of that
    * @param bias what is added to scaled scores, of size 1 where it is broadcast
@@ -241,7 +241,7 @@ public sealed interface DeviceStep {
       String label)
       implements DeviceStep {}
 
-  /** Which function of NCCL's. */
+  /** A function of NCCL. */
   enum NcclFunction {
     ALL_REDUCE,
     ALL_GATHER,

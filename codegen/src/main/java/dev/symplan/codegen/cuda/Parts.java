@@ -12,7 +12,10 @@ import dev.symplan.ir.TensorType;
 import java.util.List;
 import java.util.Optional;
 
-/** What kernels ask of an op: its tensors' types, its arguments, and whether it can be had. */
+/**
+ * The properties of an op that kernels need: the types of its tensors, its arguments, and whether
+ * it is supported.
+ */
 final class Parts {
   private Parts() {}
 

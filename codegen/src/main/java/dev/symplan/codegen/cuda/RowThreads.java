@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * How the threads of a block share rows.
+ * The division of rows among the threads of a block.
  *
  * @param perRow how many share a row
  * @param together how many rows a block takes at once

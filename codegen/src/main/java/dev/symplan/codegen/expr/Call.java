@@ -6,7 +6,7 @@ import dev.symplan.ir.TensorType;
 import java.util.List;
 import java.util.Optional;
 
-/** What a {@link Binding} asks of a call of an op. */
+/** The properties of a call that a {@link Binding} needs. */
 public interface Call {
 
   /** {@return whether the op has a parameter} */

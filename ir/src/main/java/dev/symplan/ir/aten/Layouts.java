@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/** Where PyTorch puts the elements of results. */
+/** The layouts that PyTorch gives to results. */
 public final class Layouts {
   private Layouts() {}
 

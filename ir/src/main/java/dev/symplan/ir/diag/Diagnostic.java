@@ -17,7 +17,7 @@ public record Diagnostic(
     String hint,
     ImmutableList<String> notes) {
 
-  /** How bad it is. */
+  /** The severity of a diagnostic. */
   public enum Severity {
     ERROR("error"),
     WARNING("warning");

@@ -17,7 +17,7 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** What the names of an FX graph stand for, and the arguments that expressions of them make. */
+/** The meaning of the names in an FX graph, and the arguments that their expressions make. */
 final class FxScope {
 
   /**

@@ -13,7 +13,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** What a graph reads of its module, as {@code self.name}: subgraphs and constants. */
+/**
+ * The attributes of its module that a graph reads as {@code self.name}: subgraphs and constants.
+ */
 final class ModuleAttributes {
   /** Ops whose result has the type of their argument. */
   private static final ImmutableSet<String> SAME_TYPE =

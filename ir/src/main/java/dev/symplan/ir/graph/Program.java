@@ -6,7 +6,7 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.op.OpDef;
 
 /**
- * What a graph file holds.
+ * The contents of a graph file.
  *
  * <p>Graphs of one name with disjoint rank lists are the per-rank versions of one program.
  *

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /** XLA's own memory plan of a module: the file {@code *-buffer-assignment.txt} of a dump. */
 public record BufferAssignment(ImmutableList<Allocation> allocations) {
 
-  /** What an allocation is for. */
+  /** The purpose of an allocation. */
   public enum Kind {
     /** The caller's argument. */
     PARAMETER,

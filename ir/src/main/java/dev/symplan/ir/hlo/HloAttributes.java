@@ -8,8 +8,8 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What stands behind an instruction, or behind a module's name: {@code dimensions={0},
- * to_apply=%add}. Values are kept as they are written.
+ * The attributes after an instruction, or after a module's name: {@code dimensions={0},
+ * to_apply=%add}. Values are kept as written.
  *
  * @param values the text of each value, by key; empty for a key alone
  */

@@ -10,7 +10,7 @@ import dev.symplan.ir.diag.Span;
 public class JsonErrors {
   private final DiagnosticCode code;
 
-  /** What a value can be asked to be. */
+  /** The expected kind of a value. */
   public enum Expected {
     OBJECT("an object", "not an object", "write { … }"),
     LIST("a list", "not a list", "write [ … ]"),

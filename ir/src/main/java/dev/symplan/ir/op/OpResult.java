@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.function.UnaryOperator;
 
 /**
- * What a rule says about one result.
+ * One result of an op, as its rule gives it.
  *
  * @param view where the result's elements are, if they belong to another value
  * @param unspecified whether the op leaves the elements undefined, as {@code empty} does

@@ -1,6 +1,6 @@
 package dev.symplan.ir.op;
 
-/** What is known about an op beyond its types. */
+/** A property of an op beyond its types. */
 public enum OpTrait {
   /** Each output element depends on the input elements at the same index only. */
   ELEMENTWISE,
@@ -14,7 +14,7 @@ public enum OpTrait {
    * dev.symplan.ir.graph.Rows}.
    */
   ROWWISE,
-  /** Of its first argument, it reads no more elements than its result has. */
+  /** It reads no more elements of its first argument than its result has. */
   GATHER,
   /** Gives the same value every time and reads nothing, so it may be moved and repeated freely. */
   CREATION,

@@ -7,7 +7,8 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
- * How a collective combines the elements of all ranks, in the words of {@code torch.distributed}.
+ * The reduction of a collective over the elements of all ranks, with the names of {@code
+ * torch.distributed}.
  */
 public enum ReduceOp {
   SUM,

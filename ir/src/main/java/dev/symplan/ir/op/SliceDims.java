@@ -20,7 +20,7 @@ public record SliceDims(int operand, int result) {
     }
   }
 
-  /** {@return whether each slice of both tensors is one run of bytes} */
+  /** {@return whether each slice of both tensors is contiguous} */
   public boolean areRuns(TensorType operandType, TensorType resultType) {
     return rows(operandType, operand) <= 1 && rows(resultType, result) <= 1;
   }

@@ -20,7 +20,7 @@ import picocli.CommandLine.Option;
       "Starts nothing on the GPUs. Exits with 0 even if there are none."
     })
 final class DoctorCommand extends ConsoleCommand {
-  /** How the report is written. */
+  /** The format of the report. */
   enum Format {
     TEXT,
     JSON;

@@ -42,7 +42,7 @@ import picocli.CommandLine.Parameters;
 final class DumpCommand extends ConsoleCommand {
   private static final String DUMP = "the dump";
 
-  /** As many as the environment can say, and more than anything shows. */
+  /** The maximum width that the environment can give, wider than any output. */
   private static final int MAX_COLUMNS = 9999;
 
   @Parameters(paramLabel = "INPUT", description = "A plan, or what compile takes.")

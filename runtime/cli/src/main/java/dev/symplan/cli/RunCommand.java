@@ -232,7 +232,7 @@ final class RunCommand extends ConsoleCommand {
     return folder.resolve("rank" + rank + ".outputs.safetensors");
   }
 
-  /** What one process does. */
+  /** The work of one process. */
   private final class Run {
     private final Backend device;
     private final SessionOptions options;

@@ -10,8 +10,8 @@ import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Optional;
 
 /**
- * What is the same in the sessions of all backends: the signature, what may be bound to it, and in
- * which order graphs run.
+ * The common part of all backends' sessions: the signature, the memory that may be bound to it, and
+ * the order in which graphs run.
  */
 public abstract class ExecutableSession implements Session {
   /** All graphs, one after the other. */
@@ -193,7 +193,7 @@ public abstract class ExecutableSession implements Session {
     useAsOutput(rank, ref.get(), tensor);
   }
 
-  /** What graphs of the program have used already stays where it is until the program ends. */
+  /** Memory that graphs of the program have used already stays bound until the program ends. */
   private void requireBindable(String name, boolean mayBeUsed) {
     if (isAwaited(next) && mayBeUsed) {
       throw new IllegalStateException(

@@ -8,7 +8,10 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import java.util.Optional;
 
-/** What to say of a plan that cannot run as it is: it may come from another machine. */
+/**
+ * Messages about a plan that cannot run as it is, for example because it comes from another
+ * machine.
+ */
 public final class PlanAdvice {
   private PlanAdvice() {}
 

@@ -6,7 +6,7 @@ import java.time.Duration;
 import java.util.Optional;
 
 /**
- * How a session is opened.
+ * Options of a session.
  *
  * @param timeout how long a rank waits for others before the run is given up; empty for the
  *     backend's own

@@ -36,7 +36,7 @@ public record Calibration(
     Target target, ImmutableList<Fit> fits, ImmutableList<MeasuredSize> sizes) {
 
   /**
-   * How well a curve fits its points.
+   * The fit of a curve to its points.
    *
    * @param meanError relative
    * @param maxError relative

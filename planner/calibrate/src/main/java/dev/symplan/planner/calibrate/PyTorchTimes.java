@@ -11,8 +11,8 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
- * How long PyTorch takes for whole programs, and how much memory: what {@code
- * samples/pytorch/bench_programs.py} prints.
+ * PyTorch's times and memory for whole programs, as {@code samples/pytorch/bench_programs.py}
+ * prints them.
  *
  * @param rows one for each program, mode and number of ranks
  * @param comments the file's lines that begin with {@code #}, without it

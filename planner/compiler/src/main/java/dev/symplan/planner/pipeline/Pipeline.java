@@ -37,10 +37,10 @@ import dev.symplan.planner.plan.Plan;
 import java.util.List;
 import java.util.Optional;
 
-/** From a program to its plan: the passes, in their order. */
+/** Turns a program into its plan: the list of passes, in their order. */
 public final class Pipeline {
 
-  /** What a graph comes to before it has offsets. The searches run these for each candidate. */
+  /** The passes before offsets are assigned. The searches run these for each candidate. */
   private static final ImmutableList<GraphPass> DRAFT =
       ImmutableList.of(
           new SelectVariants(),

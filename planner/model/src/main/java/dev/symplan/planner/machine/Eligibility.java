@@ -30,18 +30,18 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * Which variants can carry out a collective on a target, whatever it costs.
+ * Decides which variants can run a collective on a target, whatever the cost.
  *
- * <p>What a variant needs is in its {@link VariantSpec}.
+ * <p>The needs of a variant are in its {@link VariantSpec}.
  */
 public final class Eligibility {
   /** A rejection, with the facts for people. */
   public record Rejection(Reason reason, String detail) {}
 
   /**
-   * What decides it of a collective.
+   * The properties of a collective that decide which variants can run it.
    *
-   * @param reduceOp the reduction; empty where there is none
+   * @param reduceOp the reduction; empty if the collective has none
    * @param operands the tensors that a rank brings
    */
   public record Request(
@@ -70,7 +70,7 @@ public final class Eligibility {
           .orElse(true);
     }
 
-    /** {@return whether each slice that a rank sends or gets is one run of bytes} */
+    /** {@return whether each slice that a rank sends or gets is contiguous} */
     public boolean hasRuns() {
       return kind == Kind.CUSTOM
           || op.collective()

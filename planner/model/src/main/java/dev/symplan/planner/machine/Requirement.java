@@ -7,8 +7,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * What must hold before a variant can carry out a collective between ranks of one host. {@link
- * Eligibility} says whether it does.
+ * A condition for a variant to run a collective between ranks of one host. {@link Eligibility}
+ * checks it.
  *
  * <p>Versions of NCCL are {@code major * 10000 + minor * 100 + patch}.
  */
@@ -62,7 +62,7 @@ public sealed interface Requirement {
   /** Each rank's slice of each operand has a multiple of {@link Alignment#VECTOR} bytes. */
   record AlignedSlices() implements Requirement {}
 
-  /** Each slice that a rank sends or gets is one run of bytes. */
+  /** Each slice that a rank sends or gets is contiguous. */
   record Runs() implements Requirement {}
 
   /** All ranks together hold less than this: what NCCL's symmetric kernels can count. */

@@ -206,7 +206,7 @@ public record Target(
   }
 
   /**
-   * How much longer transfers and compute take while they run side by side.
+   * The slowdown of transfers and compute while they run side by side.
    *
    * @param compute the share that is added to compute's time
    * @param transfer the share that is added to the transfer's
@@ -249,7 +249,7 @@ public record Target(
     }
   }
 
-  /** How a transfer's time grows with what it moves, in one world size. */
+  /** The time of a transfer as a function of its bytes, for one world size. */
   public sealed interface Shape {
 
     /** {@return microseconds for {@code wireBytes} through the busiest link of a rank} */
@@ -329,8 +329,8 @@ public record Target(
   }
 
   /**
-   * How long a variant's transfer takes, without launches, barriers of the group and the start of
-   * copy engines.
+   * The time of a variant's transfer, without launches, barriers of the group and the start of copy
+   * engines.
    *
    * @param ranks the world size of the figures
    * @param perRank microseconds more for each rank beyond {@code ranks}

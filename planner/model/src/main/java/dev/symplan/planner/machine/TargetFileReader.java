@@ -176,7 +176,7 @@ final class TargetFileReader {
         + Integer.parseInt(parts.get(2));
   }
 
-  /** What is inherited was not measured here. */
+  /** Inherited values were not measured on this machine. */
   private ImmutableMap<String, String> sources() {
     var sources = ImmutableMap.<String, String>builder();
     root.find("sources")

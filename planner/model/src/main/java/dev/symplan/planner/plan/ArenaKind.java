@@ -2,7 +2,7 @@ package dev.symplan.planner.plan;
 
 import com.google.common.base.Ascii;
 
-/** Where a buffer lies. */
+/** The memory that holds a buffer. */
 public enum ArenaKind {
   /** One allocation of the same size per rank, readable and writable by every peer. */
   SYMMETRIC,

@@ -15,7 +15,7 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * What a local step of a plan cannot do without.
+ * The minimum work of a local step of a plan.
  *
  * @param bytes that it reads and writes at least, if it touches everything once: operands that it
  *     does not make itself, and results that have memory

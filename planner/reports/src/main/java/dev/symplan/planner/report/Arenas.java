@@ -9,7 +9,7 @@ import dev.symplan.planner.plan.RankPlan;
 import java.util.function.Predicate;
 
 /**
- * How full an arena of one rank is.
+ * The use of one rank's arena.
  *
  * @param bytes its size
  * @param bound what any placement of what must be there needs at least

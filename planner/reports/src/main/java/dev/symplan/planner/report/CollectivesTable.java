@@ -18,8 +18,8 @@ import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
 /**
- * Which functional collective can run as which variants, and what each needs: from the registry of
- * ops and the rows of {@link VariantSpec}.
+ * The variants that each functional collective can run as, and the needs of each: from the registry
+ * of ops and the rows of {@link VariantSpec}.
  */
 public final class CollectivesTable {
   private static final ImmutableList<String> COLUMNS =

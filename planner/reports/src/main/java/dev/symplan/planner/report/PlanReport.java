@@ -10,7 +10,7 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /**
- * What there is to say about a plan, once, for all renderers.
+ * The report of a plan, the same for all renderers.
  *
  * @param target the name of the target
  * @param ranks the world size

@@ -13,11 +13,11 @@ final class ReasonTexts {
   private ReasonTexts() {}
 
   /**
-   * What a code means.
+   * The meaning of a code.
    *
-   * @param cause what is so
+   * @param cause the fact behind the decision
    * @param consequence what the plan does about it
-   * @param remedy what to change for something better; {@code -} where there is nothing to
+   * @param remedy what to change for a better plan; {@code -} if nothing
    */
   record Words(String cause, String consequence, String remedy) {}
 

@@ -26,8 +26,8 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the ops of one rank plan say by their own rules: which values share a storage and where,
- * what each op reads and writes; and at which bytes the plan puts that.
+ * The facts that follow from the rules of one rank plan's ops: which values share a storage and
+ * where, and what each op reads and writes. It also knows the bytes at which the plan puts these.
  *
  * <p>A storage is memory that one op or one input defines. Bytes are counted from the start of a
  * space: the symmetric arena, the local arena, or one buffer of the caller's.
@@ -64,7 +64,7 @@ final class AliasModel {
   /** How far apart the addresses of a value are on the first and the last rank of a group. */
   private final long[] spread;
 
-  /** How findings speak of all this. */
+  /** The words of findings about this plan. */
   final Wording words = new Wording(this);
 
   private int stamp;

@@ -7,8 +7,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What each byte of a space holds, as segments that do not overlap; a byte in no segment was never
- * written.
+ * The contents of each byte of a space, as segments that do not overlap. A byte in no segment was
+ * never written.
  */
 final class ByteMap {
   private static final int[] NOBODY = {};

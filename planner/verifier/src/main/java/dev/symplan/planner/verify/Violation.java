@@ -13,7 +13,7 @@ import com.google.common.collect.ImmutableList;
 public record Violation(
     Rule rule, int rank, int step, String message, ImmutableList<String> trace) {
 
-  /** What must hold for every plan. */
+  /** The rules that every plan must satisfy. */
   public enum Rule {
     /** Indices, sizes and counts of the plan fit each other. */
     STRUCTURE,

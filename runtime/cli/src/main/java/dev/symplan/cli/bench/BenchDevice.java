@@ -15,7 +15,7 @@ import java.util.stream.Stream;
 import picocli.CommandLine.Model.CommandSpec;
 
 /**
- * What is measured on.
+ * The device that is measured.
  *
  * @param gpus the machine with its GPUs; empty for the host backend, which needs none
  */

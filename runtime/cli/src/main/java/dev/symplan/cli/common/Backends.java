@@ -10,7 +10,7 @@ import java.util.Optional;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 
-/** What commands say of the backend that an option names. */
+/** Finds the backend that an option names, and reports those that cannot be used. */
 public final class Backends {
   private Backends() {}
 

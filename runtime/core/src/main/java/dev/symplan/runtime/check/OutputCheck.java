@@ -12,10 +12,10 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * How an output of a run compares with what is expected of it.
+ * The comparison of a run's output with the expected one.
  *
  * @param index of the output
- * @param roundedTo the shortest float type on its way, which says what may differ
+ * @param roundedTo the shortest float type that it passed through, which determines the tolerance
  */
 public record OutputCheck(int index, TensorType type, TensorDiff difference, DType roundedTo) {
 

@@ -69,9 +69,9 @@ public record Diagnosis(
   }
 
   /**
-   * Why a variant cannot run.
+   * The reason why a variant cannot run.
    *
-   * @param reason the planner's, where it is one that a target can have, too
+   * @param reason the planner's reason, if a target can have it, too
    * @param detail for people
    */
   public record Lack(Optional<Reason> reason, String detail) {
@@ -262,7 +262,10 @@ public record Diagnosis(
     return new Support(variant, needs(variant), ranks, lack);
   }
 
-  /** Why no ranks can run a variant, but for GPUs that do not reach each other. */
+  /**
+   * {@return the reason why no ranks can run a variant, apart from GPUs that do not reach each
+   * other}
+   */
   private static Optional<Lack> lack(
       Variant variant,
       Machine machine,

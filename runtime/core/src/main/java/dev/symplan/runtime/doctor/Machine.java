@@ -180,9 +180,9 @@ public record Machine(
       ImmutableList<Attempt> looked) {}
 
   /**
-   * Where a library was looked for in vain.
+   * A place where a library was searched for but not found.
    *
-   * @param outcome why it is not taken from there
+   * @param outcome the reason why the library was not taken from there
    */
   public record Attempt(String place, String outcome) {
 

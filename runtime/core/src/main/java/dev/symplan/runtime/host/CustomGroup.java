@@ -7,7 +7,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.List;
 
-/** What a custom op sees of its peers: its symmetric arguments, at the same offsets. */
+/** A custom op's view of its peers: its symmetric arguments, at the same offsets. */
 final class CustomGroup implements HostCall.Group {
   private final LocalOp op;
   private final GroupUse use;

@@ -19,7 +19,7 @@ import java.util.function.Consumer;
  */
 final class Connection {
 
-  /** How often a side says something. */
+  /** The interval at which each side sends something. */
   private static final Duration BEAT = Duration.ofSeconds(1);
 
   /** How long the other side of a connection of the store may say nothing. */

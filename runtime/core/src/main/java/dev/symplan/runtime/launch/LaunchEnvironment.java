@@ -7,7 +7,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * What a launcher passes to each of its processes in environment variables.
+ * The values that a launcher passes to each of its processes in environment variables.
  *
  * @param rank which of the processes this is, from 0
  * @param size how many there are
@@ -19,7 +19,7 @@ import java.util.stream.Stream;
 public record LaunchEnvironment(
     Launcher launcher, int rank, int size, int localRank, String host, int port, String job) {
 
-  /** Who starts a process for each rank. */
+  /** A launcher, which starts a process for each rank. */
   public enum Launcher {
     /** PyTorch's. */
     TORCHRUN,
@@ -38,7 +38,7 @@ public record LaunchEnvironment(
     }
   }
 
-  /** Where rank 0 listens, whatever else is set. */
+  /** The variable for the port of rank 0, which overrides all others. */
   public static final String STORE_PORT = "SYMPLAN_STORE_PORT";
 
   /** PyTorch's {@code MASTER_PORT} where none is given, and one more, as with one that is given. */

@@ -26,11 +26,11 @@ import java.util.concurrent.Semaphore;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the processes of a run share: values under keys, and the news that one of them failed. Rank
- * 0 keeps it.
+ * The values that the processes of a run share under keys, and the news that one process has
+ * failed. Rank 0 keeps the store.
  *
- * <p>A rank that is gone without a goodbye has failed. A rank comes only once: a later session has
- * a store of its own.
+ * <p>A rank that disconnects without signing off has failed. A rank joins only once: a later
+ * session has its own store.
  */
 final class Store implements AutoCloseable {
 

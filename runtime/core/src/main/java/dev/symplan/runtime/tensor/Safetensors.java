@@ -40,7 +40,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Safetensors {
 
-  /** What the format's own reader allows for a header. */
+  /** The maximum header size that the format's own reader allows. */
   private static final long MAX_HEADER = 100_000_000;
 
   private static final ImmutableBiMap<String, DType> DTYPES =

@@ -37,7 +37,7 @@ final class CudaSession extends ExecutableSession {
   /** So that what a launch of a graph costs the host does not count. */
   private static final int RUNS_IN_GRAPH = 20;
 
-  /** What algorithms of libraries may take for granted, in bytes. */
+  /** The alignment that algorithms of libraries may assume, in bytes. */
   private static final long ALIGNMENT = 256;
 
   private final Duration timeout;
@@ -53,7 +53,7 @@ final class CudaSession extends ExecutableSession {
   /** For each graph of the program, the number of what was captured of it; empty before. */
   private ImmutableIntArray parts = ImmutableIntArray.of();
 
-  /** What runs next: a graph of the program, or all. */
+  /** The graph of the program that runs next, or all graphs. */
   private int graph = ALL;
 
   private Runnable onClose = () -> {};

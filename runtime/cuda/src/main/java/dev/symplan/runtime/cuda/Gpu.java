@@ -29,7 +29,7 @@ final class Gpu {
   /** The number of the graph that is captured first: the program, once. */
   static final int RUN = 0;
 
-  /** How many collectives a message lists. */
+  /** The maximum number of collectives that a message lists. */
   private static final int MAX_NAMES = 3;
 
   private final DeviceProgram program;

@@ -97,7 +97,7 @@ final class GpuMemory {
     return memory;
   }
 
-  /** How many launches wait for peers. */
+  /** {@return the number of launches that wait for peers} */
   private static int waiting(DeviceProgram program) {
     return Math.toIntExact(
         program.steps().stream()

@@ -22,7 +22,7 @@ final class LocalRank {
   /** Made once, as runs shall make nothing. */
   private Runnable run = () -> {};
 
-  /** What {@link #run} launches: the number of a captured graph. */
+  /** The number of the captured graph that {@link #run} launches. */
   private volatile int toRun = Gpu.RUN;
 
   /**

@@ -11,7 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import org.bytedeco.cuda.global.cudart;
 
-/** What makes a session of one rank part of one that has a process for each. */
+/** Connects a session of one rank with the processes of the other ranks. */
 final class Processes {
   private static final int MAX_BUS_ID = 64;
 
@@ -107,7 +107,7 @@ final class Processes {
     return new OwnMemoryOnly(world.rank(), own, problem.get());
   }
 
-  /** Where the memory of other processes cannot be had: NCCL has its own ways. */
+  /** Used if the memory of other processes cannot be mapped: NCCL has its own ways. */
   private record OwnMemoryOnly(int rank, MappedPeers.Own own, String reason) implements Peers {
     @Override
     public long base(int of, Region region) {

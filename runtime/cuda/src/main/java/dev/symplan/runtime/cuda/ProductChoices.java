@@ -14,9 +14,10 @@ import java.util.Optional;
 import java.util.TreeMap;
 
 /**
- * Which algorithms compute products. All ranks use the same, as they may need the same bits.
+ * The algorithms that compute products. All ranks use the same ones, because they may need the same
+ * bits.
  *
- * @param machine what an algorithm was measured on: the GPU and the versions of libraries; one line
+ * @param machine the GPU and the versions of libraries on which an algorithm was measured; one line
  * @param algorithms by the {@linkplain ProductShape#text text} of the shape; cuBLASLt chooses for
  *     shapes that are not there
  */

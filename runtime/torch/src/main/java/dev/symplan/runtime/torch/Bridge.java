@@ -50,7 +50,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Bridge {
 
-  /** What the caller expects to be in the table. */
+  /** The version of the table that the caller expects. */
   private static final long VERSION = 1;
 
   private static final long OK = 0;

@@ -17,9 +17,10 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Which values are views of the same storage, and where in it each begins.
+ * The storage that each value is a view of, and where in it the value begins.
  *
- * <p>A storage is what one op writes, or one input brings: the unit that gets memory.
+ * <p>A storage is the memory that one op writes, or that one input brings: the unit that gets
+ * memory.
  */
 public final class Aliases {
 

@@ -7,8 +7,8 @@ import java.util.Arrays;
 import java.util.function.IntPredicate;
 
 /**
- * Which outputs the caller wants in memory of its own, and which of them their producer can write
- * there directly: the first output that is all of a storage that an op defines.
+ * The outputs that the caller wants in its own memory, and those among them that their producer can
+ * write there directly: the first output that is all of a storage that an op defines.
  */
 public final class ExternalOutputs {
   private final int[] outputOfStorage;

@@ -16,8 +16,8 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * What runs as one kernel: ops that go element by element, or row by row ({@link Rows}), and stand
- * next to each other. What they only pass on among themselves needs no memory.
+ * The ops that run as one kernel: adjacent ops that go element by element, or row by row ({@link
+ * Rows}). Values that they only pass on among themselves need no memory.
  *
  * <p>A row's way through the ops reads all operands that the run ends the life of, and holds all
  * results that it leaves, at once. A run that would so take more memory than op by op is cut.

@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 
-/** Which graph of a program each rank runs. */
+/** Chooses the graph of a program that each rank runs. */
 public final class GraphChoice {
   private GraphChoice() {}
 

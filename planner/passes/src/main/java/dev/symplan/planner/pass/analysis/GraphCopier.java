@@ -119,12 +119,12 @@ public final class GraphCopier {
     return emit(old, def, newArgs, at, Lists.transform(old, Value::type));
   }
 
-  /** As {@link #emit}, with results of other types. */
+  /** Like {@link #emit}, with results of other types. */
   public Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs, List<? extends Type> types) {
     return emit(op.results(), def, newArgs, op, types);
   }
 
-  /** As {@link #emit}, for any results. */
+  /** Like {@link #emit}, for any results. */
   public Op emit(
       List<Value> old, OpDef def, ImmutableList<Arg> args, Op at, List<? extends Type> types) {
     boolean same = def == at.def() && args == at.args() && old == at.results();

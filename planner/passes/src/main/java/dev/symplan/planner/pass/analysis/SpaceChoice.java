@@ -13,7 +13,8 @@ import dev.symplan.planner.options.CompileOptions;
 import java.util.List;
 
 /**
- * Where the caller wants inputs and outputs: by name, by annotation, by default, in this order.
+ * The memory that the caller wants for inputs and outputs: by name, by annotation, or by default,
+ * in this order.
  *
  * @param outputs as the source has them: normalizing may put other values there
  */

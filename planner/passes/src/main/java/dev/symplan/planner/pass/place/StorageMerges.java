@@ -5,10 +5,7 @@ import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Placement;
 import java.util.Arrays;
 
-/**
- * Which storages lie in the memory of which others, while it is decided: a forest, whose roots get
- * memory.
- */
+/** Decides which storages lie in the memory of others: a forest, whose roots get memory. */
 final class StorageMerges {
   private final int[] parent;
 

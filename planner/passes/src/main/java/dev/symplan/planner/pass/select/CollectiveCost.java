@@ -12,7 +12,7 @@ import dev.symplan.planner.pass.PassContext;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a collective of some tensors costs, each variant with its copies, before one is chosen.
+ * The cost of a collective of some tensors, for each variant with its copies, before one is chosen.
  *
  * @param bytes of one rank's operands, on the rank that sends most
  * @param tensors how many it sends

@@ -6,7 +6,7 @@ import dev.symplan.planner.report.View;
 import java.util.Arrays;
 import java.util.Optional;
 
-/** What a report can be written as. */
+/** The formats of a report. */
 public enum Format {
   /** For people. */
   TEXT(View.USUAL),

@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 /** Reports for people: tables, rows below rows, and a map of the memory. */
 public final class TextRenderer {
 
-  /** What a terminal that says nothing of its width is taken for, in columns. */
+  /** The width, in columns, that is assumed for a terminal of unknown width. */
   public static final int USUAL_WIDTH = 100;
 
   private static final String INDENT = "  ";

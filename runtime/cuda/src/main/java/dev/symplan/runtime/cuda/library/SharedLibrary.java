@@ -59,7 +59,7 @@ public final class SharedLibrary {
     this.handle = handle;
   }
 
-  /** What came of an attempt to load a library. */
+  /** The result of an attempt to load a library. */
   sealed interface Outcome {}
 
   record Loaded(SharedLibrary library) implements Outcome {}
