@@ -150,10 +150,10 @@ public sealed interface Instruction {
    * The begin of another graph of the program: everything before it has ended, and a session may
    * stop here.
    *
-   * @param graph the name of the graph behind it
+   * @param graph the name of the graph after it
    * @param inputs the number of inputs of the graphs before it
    * @param outputs the number of outputs of the graphs before it
-   * @param independent whether nothing behind it needs what is made, or was donated, before it
+   * @param independent whether nothing after it needs what is made, or was donated, before it
    */
   record Border(String graph, int inputs, int outputs, boolean independent) implements Instruction {
     @Override

@@ -108,7 +108,7 @@ public record TensorType(
     return numel() * dtype.bytes();
   }
 
-  /** {@return the bytes from the first element to behind the last one, gaps included} */
+  /** {@return the bytes from the first element to after the last one, gaps included} */
   public long storageBytes() {
     long last = 0;
     for (int i = 0; i < sizes.length(); i++) {

@@ -37,7 +37,7 @@ public record DeviceProgram(
     return steps.subList(begins.get(graph), end(graph));
   }
 
-  /** {@return the step behind the last one of a graph of the program} */
+  /** {@return the step after the last one of a graph of the program} */
   public int end(int graph) {
     return graph + 1 < begins.length() ? begins.get(graph + 1) : steps.size();
   }

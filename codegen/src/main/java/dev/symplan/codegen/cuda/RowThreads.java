@@ -113,7 +113,7 @@ record RowThreads(int perRow, int together, boolean across, Vectors vectors) {
   }
 
   /**
-   * Has threads leave what they kept for others, who take it in order.
+   * Lets threads store what they kept for other threads, which take it in order.
    *
    * @param slots how many leave theirs
    * @param slot where a thread leaves its own

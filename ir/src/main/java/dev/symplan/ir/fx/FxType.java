@@ -6,7 +6,7 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** A type that torch.fx writes behind a name. */
+/** A type that torch.fx writes after a name. */
 public sealed interface FxType {
 
   /**

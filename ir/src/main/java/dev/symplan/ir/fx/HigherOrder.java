@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Rewrites a graph into one that only calls operators: calls of subgraphs become their statements,
  * and other higher-order ops the operator that they wrap. Constants of the module become inputs
- * behind the others.
+ * after the others.
  */
 final class HigherOrder {
   private static final String OPS = "torch.ops.";

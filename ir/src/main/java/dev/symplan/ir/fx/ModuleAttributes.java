@@ -30,7 +30,7 @@ final class ModuleAttributes {
   private final Rewriting rewriting;
   private final DiagnosticSink sink;
 
-  /** Inputs behind the graph's own, which hold constants. */
+  /** Inputs after the graph's own, which hold constants. */
   private final List<Param> constants = new ArrayList<>();
 
   /** The inputs of constants, by the attributes that hold them. */

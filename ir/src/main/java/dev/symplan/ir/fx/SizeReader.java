@@ -181,7 +181,7 @@ public final class SizeReader {
     };
   }
 
-  /** Behind the opening parenthesis; {@code key=value}, which describe symbols, are left out. */
+  /** After the opening parenthesis; {@code key=value}, which describe symbols, are left out. */
   private List<SizeExpr> args() {
     var args = new ArrayList<SizeExpr>();
     do {

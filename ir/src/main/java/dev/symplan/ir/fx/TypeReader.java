@@ -5,7 +5,7 @@ import dev.symplan.ir.DType;
 import java.util.Optional;
 
 /**
- * Reads the types that torch.fx writes behind names: {@code f32[8, 16][16, 1]cuda:0}, {@code
+ * Reads the types that torch.fx writes after names: {@code f32[8, 16][16, 1]cuda:0}, {@code
  * Sym(s77)}.
  */
 final class TypeReader {

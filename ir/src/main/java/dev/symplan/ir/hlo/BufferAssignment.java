@@ -91,7 +91,7 @@ public record BufferAssignment(ImmutableList<Allocation> allocations) {
         continue;
       }
       if (!line.startsWith("allocation ") && !line.strip().startsWith("value:")) {
-        // Behind the allocations stand the sums, and who uses which value.
+        // After the allocations stand the sums, and who uses which value.
         break;
       }
       var head = ALLOCATION.matcher(line);

@@ -191,7 +191,7 @@ final class Collectives {
     var groupName = new Arg.Str(group.name());
     var size = new Arg.Int(group.size());
     var sizes = seen.tensor().sizes();
-    // Dimensions of one element before it change nothing: the collective takes the rows behind.
+    // Dimensions of one element before it change nothing: the collective takes the rows after.
     var flat =
         outermost && dim > 0
             ? emitter.reshaped(seen, sizes.subArray(dim, sizes.length()), name + ".rows")

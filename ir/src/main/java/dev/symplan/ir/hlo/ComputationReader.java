@@ -260,7 +260,7 @@ final class ComputationReader {
           start.span());
     }
 
-    /** The results among what an {@code all-gather-start} gives, behind its operands. */
+    /** The results among what an {@code all-gather-start} gives, after its operands. */
     private HloShape lastPart(HloInstruction instruction) {
       if (instruction.shape() instanceof HloShape.Tuple(ImmutableList<HloShape> parts)
           && !parts.isEmpty()) {

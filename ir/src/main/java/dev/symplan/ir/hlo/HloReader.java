@@ -99,7 +99,7 @@ public final class HloReader {
     this.parser = new StatementParser<>(grammar, statements, PHRASES, sink);
   }
 
-  /** {@return whether a text is a module, behind white space and comments} */
+  /** {@return whether a text is a module, after white space and comments} */
   public static boolean isModule(String text) {
     int at = 0;
     while (at < text.length()) {
@@ -320,7 +320,7 @@ public final class HloReader {
     }
   }
 
-  /** The text in the parentheses behind an opcode. */
+  /** The text in the parentheses after an opcode. */
   private String between(Token opcode) {
     var tokens = statements.tokens();
     int depth = 0;

@@ -30,7 +30,7 @@ final class ReplicaGroups {
   private ReplicaGroups() {}
 
   /**
-   * {@return the groups, each in its order; none where one group has everybody}
+   * {@return the groups, each in its order; none if one group has all devices}
    *
    * @throws IllegalArgumentException when the text is none of the forms
    */

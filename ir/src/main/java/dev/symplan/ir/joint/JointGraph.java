@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  * <p>An op {@code symplan::border} stands between two graphs ({@link ProgramGraph}).
  *
  * <p>AOTAutograd lists a tensor that is both a result for the caller and saved for the backward
- * graph twice, the latter behind the former; so a tie takes the last of a value's outputs from the
+ * graph twice, the latter after the former; so a tie takes the last of a value's outputs from the
  * caller.
  */
 public final class JointGraph {

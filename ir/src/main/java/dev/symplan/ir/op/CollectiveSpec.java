@@ -82,7 +82,7 @@ public record CollectiveSpec(
     SPLIT_DIM("split_dim"),
     /** The dimension along which an all_to_all puts together what it gets. */
     CONCAT_DIM("concat_dim"),
-    /** A tensor that the op overwrites, though its schema may not say so. */
+    /** A tensor that the op overwrites, even if its schema does not say so. */
     SCRATCH("symm_buffer");
 
     private final ImmutableList<String> torchNames;

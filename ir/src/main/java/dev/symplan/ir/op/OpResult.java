@@ -22,7 +22,7 @@ public record OpResult(Type type, Optional<View> view, boolean unspecified) {
    * A result that has no storage of its own.
    *
    * @param of the value whose storage it shares
-   * @param offset where its first element lies, in elements of {@code of}: behind the first element
+   * @param offset where its first element lies, in elements of {@code of}: after the first element
    *     of {@code of}, or of its storage
    * @param fromStorage whether the offset counts from the start of the storage
    */

@@ -20,7 +20,7 @@ public enum OpTrait {
   CREATION,
   /** Must run exactly once, even if nothing reads its results. */
   SIDE_EFFECT,
-  /** Nothing moves across it: another graph of the program begins behind it. */
+  /** Nothing moves across it: another graph of the program begins after it. */
   BORDER,
   /** Its result is the tensors of its first argument, side by side along {@code dim}. */
   CONCATENATION,

@@ -11,7 +11,7 @@ import dev.symplan.ir.TensorType;
  */
 public record SliceDims(int operand, int result) {
 
-  /** All slices lie one behind the other. */
+  /** All slices lie one after the other. */
   public static final SliceDims FIRST = new SliceDims(0, 0);
 
   public SliceDims {

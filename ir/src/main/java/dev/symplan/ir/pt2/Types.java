@@ -54,7 +54,7 @@ final class Types {
     return dtype;
   }
 
-  /** {@return the name behind {@code torch.}} */
+  /** {@return the name after {@code torch.}} */
   static String memoryFormat(Json code) {
     return switch ((int) code.integer()) {
       case 1 -> "contiguous_format";
@@ -65,7 +65,7 @@ final class Types {
     };
   }
 
-  /** {@return the name behind {@code torch.}} */
+  /** {@return the name after {@code torch.}} */
   static String layout(Json code) {
     if (code.integer() != STRIDED) {
       throw code.wrong(

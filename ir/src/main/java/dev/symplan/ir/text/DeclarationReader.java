@@ -199,7 +199,7 @@ final class DeclarationReader {
         group.isPresent() ? collective.with(Role.GROUP, group.get()) : collective);
   }
 
-  /** {@return the index of the first clause: behind the arrow, a word and a bracket} */
+  /** {@return the index of the first clause: after the arrow, a word and a bracket} */
   private static int clausesStart(TokenStream tokens) {
     int last = tokens.size() - 1;
     int depth = 0;

@@ -107,7 +107,7 @@ class LayoutOptionsTest {
     assertStays(plan("[0, 4, 1, 5], [2, 6, 3, 7]", COLUMNS, USUAL), Reason.LAYOUT, GATHER);
   }
 
-  /** With as many rows as ranks, the copy behind the gather is the one before the scatter. */
+  /** With as many rows as ranks, the copy after the gather is the one before the scatter. */
   @Test
   void aCopyBetweenTwoCollectivesIsFoldedOnce() {
     var plan =

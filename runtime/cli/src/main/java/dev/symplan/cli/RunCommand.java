@@ -173,7 +173,7 @@ final class RunCommand extends ConsoleCommand {
     super(console);
   }
 
-  /** So that a word behind the option is not taken for its value, but for the input. */
+  /** So that a word after the option is not taken for its value, but for the input. */
   static final class AttachedOnly implements IParameterPreprocessor {
     @Override
     public boolean preprocess(

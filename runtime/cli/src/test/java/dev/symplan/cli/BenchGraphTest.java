@@ -49,7 +49,7 @@ class BenchGraphTest {
       other,2,default,4,1.00,1.00,1.00,1,1,1,GPU,2026-11-22
       """;
 
-  /** Times, rates and shares of them; sizes have a unit behind, and what PyTorch took is given. */
+  /** Times, rates and shares of them; sizes have a unit after, and what PyTorch took is given. */
   private static final Pattern MEASURED =
       Pattern.compile("\\d+\\.\\d+(?! [KMG]iB)%?(?: [GT](?:B|FLOP)/s)?");
 

@@ -25,7 +25,7 @@ public abstract class ExecutableSession implements Session {
   /** Whether memory of the caller's takes the place of all inputs and outputs. */
   private boolean bound;
 
-  /** The graph behind the one that has run; if it is independent, any such graph may run. */
+  /** The graph after the one that has run; if it is independent, any such graph may run. */
   private int next;
 
   /** The independent graph after which those up to {@link #next} ran. */

@@ -60,7 +60,7 @@ public final class PlanAdvice {
   /**
    * {@return the command that makes a plan that can run}
    *
-   * @param options each behind a space
+   * @param options each after a space
    */
   public static String anew(Plan plan, int ranks, String options) {
     return "make a new plan, with the same other options: symplan compile %s --ranks %s%s -o PLAN"

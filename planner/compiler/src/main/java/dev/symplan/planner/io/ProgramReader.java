@@ -164,7 +164,7 @@ public final class ProgramReader {
     return program;
   }
 
-  /** Whether a text, behind comments, says which version of the graph language it is in. */
+  /** Whether a text, after comments, says which version of the graph language it is in. */
   private static boolean startsWithVersion(String text) {
     int at = 0;
     while (at < text.length()) {

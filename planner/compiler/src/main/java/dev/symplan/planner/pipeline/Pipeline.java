@@ -56,7 +56,7 @@ public final class Pipeline {
   /** All passes. One whose facts are known already, from a search, does nothing. */
   private static final ImmutableList<Pass> PASSES =
       ImmutableList.<Pass>builder()
-          // Nothing else has to deal with groups or ranks that do not fit.
+          // No other pass needs to handle groups or ranks that do not fit.
           .add(new CheckProgram())
           // All others see functional graphs without dead code.
           .add(new NormalizeGraphs())
@@ -69,7 +69,7 @@ public final class Pipeline {
           .add(new GatherFirst())
           // Only a conversion that nothing else reads can move.
           .add(new SinkConversions())
-          // The searches price kernels, and so have to see which ops become one.
+          // The searches price kernels, so they must know which ops become one.
           .add(new SinkElementwise())
           // A collective that moves rows stays by itself, and its copies take no memory from here
           // on.

@@ -13,10 +13,10 @@ import java.util.Optional;
  * The algorithms that a collective can be rewritten to, with what holds for each whatever the kind
  * of the collective. {@link VariantSpec} has the rest.
  *
- * <p>What a variant reads or writes on a peer must be in symmetric memory. Most begin with a
- * barrier of the group, so that operands are written and results free everywhere, and end with one,
- * so that nobody still reads or writes a peer's buffer. Those that go through a {@link Workspace}
- * need none.
+ * <p>What a variant reads or writes on a peer must be in symmetric memory. Most begin and end with
+ * a barrier of the group. After the first one, operands are written and results are free on all
+ * ranks. After the second one, no rank still reads or writes a peer's buffer. Those that go through
+ * a {@link Workspace} need none.
  */
 public enum Variant {
   /** A group of one rank: a copy. */
@@ -123,7 +123,7 @@ public enum Variant {
     return VariantSpec.find(kind, this).isPresent();
   }
 
-  /** {@return who meets before and after it} */
+  /** {@return which ranks meet before and after it} */
   public Barriers barriers() {
     return barriers;
   }

@@ -11,7 +11,7 @@ import java.util.Optional;
  * <p>Each sender stores packets into its own slot in each receiver's workspace. No signal follows:
  * a slot is empty as long as all its bits are set, so the receiver sees each packet arrive, takes
  * it, and empties its slot. Collectives alternate between two halves. A rank that is at one
- * collective has all that its peers sent in the one before, which they sent behind the one before
+ * collective has all that its peers sent in the one before, which they sent after the one before
  * that: the half is empty everywhere, and no barrier is needed to say so. (TensorRT-LLM's and
  * SGLang's push kernels do it this way; the packets with flags are those of NCCL's LL protocol.)
  *

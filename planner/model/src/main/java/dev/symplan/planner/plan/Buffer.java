@@ -37,7 +37,7 @@ public record Buffer(
     return Alignment.roundUp(bytes);
   }
 
-  /** {@return the first byte behind it} */
+  /** {@return the first byte after it} */
   public long end() {
     return offset + bytes;
   }

@@ -84,7 +84,7 @@ public record Plan(
   }
 
   /**
-   * {@return the group called so}
+   * {@return the group with this name}
    *
    * @throws IllegalArgumentException when there is none
    */

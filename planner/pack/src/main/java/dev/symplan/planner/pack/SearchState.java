@@ -290,7 +290,7 @@ final class SearchState {
   }
 
   /**
-   * Moves an item behind the open ones. What is closed last comes first behind them, so that it is
+   * Moves an item after the open ones. What is closed last comes first after them, so that it is
    * open again as soon as it is counted again.
    */
   private void close(int item) {

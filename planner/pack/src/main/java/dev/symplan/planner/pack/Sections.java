@@ -118,7 +118,7 @@ final class Sections {
     return first[buffer];
   }
 
-  /** {@return the section behind the last that the buffer is live in} */
+  /** {@return the section after the last that the buffer is live in} */
   int end(int buffer) {
     return end[buffer];
   }

@@ -52,7 +52,7 @@ record Arenas(ArenaKind arena, long bytes, long bound, long live, int peakStep) 
   }
 
   /**
-   * {@return the bytes that are live at each step, from the one before the first to the one behind
+   * {@return the bytes that are live at each step, from the one before the first to the one after
    * the last}
    */
   static long[] profile(RankPlan plan, Predicate<Buffer> counts) {

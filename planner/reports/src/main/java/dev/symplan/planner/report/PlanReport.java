@@ -90,7 +90,7 @@ public record PlanReport(
     return IntStream.range(0, plan.worldSize()).boxed().collect(ImmutableList.toImmutableList());
   }
 
-  /** {@return the report with one more section behind the others} */
+  /** {@return the report with one more section after the others} */
   public PlanReport with(Section section) {
     return withSections(ImmutableList.<Section>builder().addAll(sections).add(section).build());
   }

@@ -55,7 +55,7 @@ final class AliasModel {
   private final int[] opOf;
   private final int[] stamps;
 
-  /** By border, the inputs of the graph behind it. */
+  /** By border, the inputs of the graph after it. */
   private final Map<Integer, ImmutableList<Value>> taken = new HashMap<>();
 
   private final BitSet workspaces = new BitSet();
@@ -123,7 +123,7 @@ final class AliasModel {
   }
 
   /**
-   * A border counts as a reader of what the graph behind it takes: the caller may fill that before
+   * A border counts as a reader of what the graph after it takes: the caller may fill that before
    * the program begins, or just before the graph does.
    */
   private void findBorders() {
@@ -406,7 +406,7 @@ final class AliasModel {
   }
 
   /**
-   * {@return where in its space the first byte behind a tensor is, on the last rank of the group
+   * {@return where in its space the first byte after a tensor is, on the last rank of the group
    * where that depends on the rank: what holds of all bytes up to there holds on every rank}
    */
   long end(int value) {

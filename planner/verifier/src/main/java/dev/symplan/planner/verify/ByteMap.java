@@ -75,7 +75,7 @@ final class ByteMap {
     return next < end ? Math.min(gap, next) : gap;
   }
 
-  /** Makes a range one segment of a storage, which nobody else uses. */
+  /** Makes a range one segment of a storage, which nothing else uses. */
   void write(long begin, long end, int storage, int step) {
     split(begin);
     split(end);

@@ -36,7 +36,7 @@ final class Workload {
   /**
    * {@return rows, and columns, of both factors}
    *
-   * @param otherwise how many where nobody says so
+   * @param otherwise the default
    * @throws ParameterException when there would be none
    */
   int product(int otherwise) {
@@ -50,7 +50,7 @@ final class Workload {
   /**
    * {@return the bytes to move}
    *
-   * @param otherwise how many where nobody says so
+   * @param otherwise the default
    * @throws ParameterException when the text is no size
    */
   long bytes(String otherwise) {

@@ -15,7 +15,7 @@ public final class Backends {
   private Backends() {}
 
   /**
-   * {@return the backend called so}
+   * {@return the backend with this name}
    *
    * @throws ParameterException when there is none
    */

@@ -41,7 +41,7 @@ public record Machine(
     }
   }
 
-  /** {@return a machine of which only that is known} */
+  /** {@return a machine with only this property known} */
   public static Machine without(String problem) {
     return new Machine(
         thisSystem(),
@@ -186,14 +186,14 @@ public record Machine(
    */
   public record Attempt(String place, String outcome) {
 
-    /** The outcome where there is no such library at all. */
+    /** The outcome if no such library exists. */
     public static final String NONE = "none";
   }
 
   /**
    * A variable of the environment, or of a file that NCCL reads beside it.
    *
-   * @param source who sets it: {@link #ENVIRONMENT}, {@link #SYMPLAN} or a file
+   * @param source the place that sets it: {@link #ENVIRONMENT}, {@link #SYMPLAN} or a file
    */
   public record Setting(String name, String value, String source) {
     public static final String ENVIRONMENT = "environment";

@@ -122,7 +122,7 @@ final class Connection {
     }
   }
 
-  /** Says goodbye behind all else, and waits a moment for that to be out. */
+  /** Says goodbye after all else, and waits a moment for that to be out. */
   void leave(Duration most) {
     send(Frame.of(Frame.Kind.BYE, 0));
     try {

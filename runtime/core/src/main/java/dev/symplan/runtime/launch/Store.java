@@ -34,7 +34,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Store implements AutoCloseable {
 
-  /** How long a stranger may take to say who it is. */
+  /** The time that a new connection gets to identify itself. */
   private static final Duration INTRODUCTION = Duration.ofSeconds(5);
 
   private static final int MAX_STRANGERS = 64;
@@ -268,8 +268,8 @@ final class Store implements AutoCloseable {
   }
 
   /**
-   * Takes nobody in any more, and waits a moment until the others have left, too: they may not have
-   * what they asked for. Those who stay are served until this process ends.
+   * Accepts no more ranks, and waits a moment until the other ranks have left, too: they may not
+   * have what they asked for. Ranks that stay are served until this process ends.
    */
   @Override
   public void close() {

@@ -6,7 +6,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * Loops over tensors of one shape, in rows: dimensions that lie behind each other in all tensors
+ * Loops over tensors of one shape, in rows: dimensions that lie one after another in all tensors
  * are taken together, and the innermost is handed out in pieces that fit the cache.
  */
 public final class Loops {
@@ -79,7 +79,7 @@ public final class Loops {
   }
 
   /**
-   * Joins neighbouring dimensions that lie behind each other in all tensors; at least one is left.
+   * Joins neighbouring dimensions that lie one after another in all tensors; at least one is left.
    *
    * @param shape filled with the sizes that are left
    * @param steps filled with the strides that are left, for each tensor

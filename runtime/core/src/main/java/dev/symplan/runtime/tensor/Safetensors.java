@@ -36,7 +36,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Files of named tensors in the safetensors format: the length of the header in 8 bytes, the header
- * in JSON, the tensors row-major behind each other.
+ * in JSON, the tensors row-major one after another.
  */
 public final class Safetensors {
 

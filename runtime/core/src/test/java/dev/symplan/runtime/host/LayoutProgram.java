@@ -214,7 +214,7 @@ final class LayoutProgram {
     };
   }
 
-  /** Slices one behind the other become slices side by side along a dimension. */
+  /** Slices one after the other become slices side by side along a dimension. */
   private String joined(String value, long[] sizes, int dim) {
     var all = sizes.clone();
     all[dim] *= ranks;
@@ -248,7 +248,7 @@ final class LayoutProgram {
     return copied(permuted, all, sizes[dim] == 1);
   }
 
-  /** Arrays one behind the other. */
+  /** Arrays one after the other. */
   private static final class LongStreams {
     static long[] concat(long[]... arrays) {
       return Stream.of(arrays).flatMapToLong(Arrays::stream).toArray();

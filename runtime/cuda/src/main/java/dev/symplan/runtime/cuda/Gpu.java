@@ -179,7 +179,7 @@ final class Gpu {
         });
   }
 
-  /** Puts the program, once, behind what is in the stream of compute. */
+  /** Puts the program, once, after what is in the stream of compute. */
   void enqueue() {
     work.forEach(Runnable::run);
     joinStreams(program.steps());
@@ -305,7 +305,7 @@ final class Gpu {
                         byNccl.size() > MAX_NAMES ? ", ..." : ""));
   }
 
-  /** Has kernels that wait for peers give up, also those of NCCL's. */
+  /** Makes kernels that wait for peers give up, including NCCL's. */
   void stop() {
     communicators.abort();
     memory.giveUp(rescue);

@@ -151,7 +151,7 @@ final class GpuMemory {
     return failures;
   }
 
-  /** Has the kernels of this GPU that wait for peers give up. */
+  /** Makes the kernels of this GPU that wait for peers give up. */
   void giveUp(CUstream_st stream) {
     long pitch = (long) DeviceProgram.FLAGS * Integer.BYTES;
     if (pads > 0) {

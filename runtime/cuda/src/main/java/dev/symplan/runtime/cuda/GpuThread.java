@@ -68,7 +68,7 @@ final class GpuThread {
     }
   }
 
-  /** {@return whether there is no task that is still being done} */
+  /** {@return whether no task is in progress} */
   boolean isIdle() {
     return task == null;
   }

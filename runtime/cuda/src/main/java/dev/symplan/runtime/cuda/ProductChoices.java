@@ -89,7 +89,7 @@ record ProductChoices(String machine, ImmutableSortedMap<String, ProductAlgorith
   }
 
   /**
-   * {@return what all processes use, of which this one chose these}
+   * {@return the algorithms that all processes use; this process chose the given ones}
    *
    * @throws RunException as {@link World#gather}
    */

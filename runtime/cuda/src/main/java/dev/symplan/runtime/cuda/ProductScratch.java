@@ -32,7 +32,7 @@ final class ProductScratch implements AutoCloseable {
   private final BytePointer memory;
   private final Layout layout;
 
-  /** Where the parts of one copy lie, in bytes behind its begin. */
+  /** Where the parts of one copy lie, in bytes after its begin. */
   private record Layout(
       long workspace, long left, long right, long addend, long result, long copyBytes, int copies) {
 

@@ -48,7 +48,7 @@ final class SessionFailure {
     return elsewhere.isPresent();
   }
 
-  /** {@return whether nobody need be waited for any more} */
+  /** {@return whether no rank needs to be waited for any more} */
   boolean isOverdue() {
     return hasBegun() && System.nanoTime() - since > GRACE.toNanos();
   }

@@ -97,7 +97,7 @@ public final class Aliases {
             LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
     long bytes = value.tensor().storageBytes();
     if (bytes == 0) {
-      // An empty slice may begin behind the end of what has no elements.
+      // An empty slice may begin after the end of what has no elements.
       offset = Math.clamp(offset, 0, storages.get(base).bytes());
     }
     if (offset < 0 || offset > storages.get(base).bytes() - bytes) {

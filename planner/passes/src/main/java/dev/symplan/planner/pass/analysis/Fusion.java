@@ -150,7 +150,7 @@ public final class Fusion {
     return result.type() instanceof TensorType type && type.numel() > 0 && isDefinition(result);
   }
 
-  /** {@return the position behind the longest run that begins at {@code from}} */
+  /** {@return the position after the longest run that begins at {@code from}} */
   private int endOfRun(int from) {
     var ops = new ArrayList<Op>(List.of(op(from)));
     var shapes = new HashSet<Object>();
@@ -257,7 +257,7 @@ public final class Fusion {
     units.add(unit);
   }
 
-  /** Whether nothing behind a range uses what one of its ops makes. */
+  /** Whether nothing after a range uses what one of its ops makes. */
   private boolean passes(Value result, int to) {
     int storage = aliases.id(result);
     return !viewed[storage] && endsBefore(storage, to);

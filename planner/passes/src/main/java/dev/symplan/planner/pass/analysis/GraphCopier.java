@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Copies a graph op by op, with ops left out, replaced or inserted. What stays the same is shared,
  * values with their ids: if nothing changes, the copy is the source itself. Values of the copy that
- * the source does not have get ids behind those of the source.
+ * the source does not have get ids after those of the source.
  */
 public final class GraphCopier {
   private final Graph source;

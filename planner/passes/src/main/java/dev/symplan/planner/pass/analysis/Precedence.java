@@ -124,7 +124,7 @@ public final class Precedence {
     }
   }
 
-  /** What is before a border stays before it, and what is behind it behind. */
+  /** Ops before a border stay before it, and ops after it stay after it. */
   private void byBorders() {
     int border = NONE;
     for (int i = 0; i < graph.ops().size(); i++) {

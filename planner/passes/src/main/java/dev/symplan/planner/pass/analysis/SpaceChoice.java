@@ -75,7 +75,7 @@ public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
     return space == MemorySpace.ANY || space == MemorySpace.DONATED ? MemorySpace.LOCAL : space;
   }
 
-  /** {@return the type of an input that says whether it is donated, whoever decided that} */
+  /** {@return the type of an input, which says whether it is donated} */
   public Type inputType(Value value) {
     if (!value.isTensor()) {
       return value.type();

@@ -179,7 +179,10 @@ public final class WorkUnits {
     }
   }
 
-  /** {@return the units, of which none crosses a collective nor what it waits for or makes wait} */
+  /**
+   * {@return the units, none of which crosses a collective, or anything that the collective waits
+   * for or that waits for it}
+   */
   public WorkUnits withinWindows() {
     var edges = new IntLists.Builder();
     int bound = -1;

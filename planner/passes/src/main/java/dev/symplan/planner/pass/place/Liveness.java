@@ -124,7 +124,7 @@ public final class Liveness {
 
   /**
    * {@return the bytes of the rank's own memory that are live before the first step, at each step,
-   * and behind the last one}
+   * and after the last one}
    */
   long[] liveBytes(StorageLayout layout) {
     var from = first.clone();

@@ -54,7 +54,7 @@ final class StorageMerges {
         parent.clone(), shift.clone(), symmetric.clone(), joined.clone(), shardOf.clone());
   }
 
-  /** Puts one storage into the memory of another, some bytes behind its beginning. */
+  /** Puts one storage into the memory of another, some bytes after its beginning. */
   void join(int part, int whole, long offset) {
     joined[part] = true;
     joined[whole] = true;

@@ -86,7 +86,7 @@ public record CollectiveCost(
     return best;
   }
 
-  /** Behind the first barrier: a library's kernel takes all tensors, the own take one each. */
+  /** After the first barrier: a library's kernel takes all tensors, the own take one each. */
   private int launches(Variant variant) {
     return variant.isNccl() ? 0 : tensors - 1;
   }

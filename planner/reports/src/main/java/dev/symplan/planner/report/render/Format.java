@@ -43,7 +43,7 @@ public enum Format {
     return Arrays.stream(values()).filter(f -> Ascii.equalsIgnoreCase(f.text(), text)).findFirst();
   }
 
-  /** {@return the views that it shows where nobody asks for others} */
+  /** {@return the views that it shows by default} */
   public ImmutableList<View> views() {
     return views;
   }

@@ -87,7 +87,7 @@ public final class TextRenderer {
     return section.columns().isEmpty() ? summary(section.rows()) : table(section);
   }
 
-  /** Rows with their details behind their titles; their facts are for programs. */
+  /** Rows with their details after their titles; their facts are for programs. */
   private static String summary(List<Row> rows) {
     int longest = rows.stream().mapToInt(row -> row.title().length()).max().orElse(0);
     return rows.stream()

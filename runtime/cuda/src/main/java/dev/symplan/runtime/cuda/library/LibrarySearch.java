@@ -24,7 +24,7 @@ import java.util.stream.Stream;
  * does: in {@code LD_LIBRARY_PATH} and the cache of {@code ldconfig}.
  *
  * @param before folders that come before the loader's, the most explicit first
- * @param after folders that come behind them
+ * @param after folders that come after them
  */
 record LibrarySearch(ImmutableList<Path> before, ImmutableList<Path> after) {
 
