@@ -27,7 +27,7 @@ public final class Agreement {
    *
    * @param text its description; the same on all ranks
    * @param members the ranks that take part, which these must agree on; empty for all
-   * @param sent for each member, the bytes sent to it; empty where all send equally much
+   * @param sent for each member, the bytes sent to it; empty if all send equally much
    * @param received for each member, the bytes expected from it
    * @param location in the program, for people
    */

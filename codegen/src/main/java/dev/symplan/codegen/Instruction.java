@@ -42,7 +42,7 @@ public sealed interface Instruction {
    * A local op.
    *
    * @param args one for each parameter of the schema
-   * @param results empty where a result does not exist
+   * @param results empty if a result does not exist
    * @param group the ranks that a custom op communicates with; empty for all other ops
    * @param name what messages call it: its first result
    */
@@ -100,8 +100,8 @@ public sealed interface Instruction {
   /**
    * A collective, with the barriers that it begins and ends with.
    *
-   * @param reduceOp empty where nothing is reduced
-   * @param root the group rank that a broadcast comes from; -1 where there is none
+   * @param reduceOp empty if nothing is reduced
+   * @param root the group rank that a broadcast comes from; -1 if none exists
    * @param sendRows rows of each peer in the operand of an all_to_all; empty means equal parts
    * @param receiveRows rows of each peer in its result
    * @param dims along which dimensions the ranks' slices lie

@@ -8,7 +8,7 @@ import java.util.Arrays;
  *
  * @param sizes the shape, outermost dimension first; empty for a scalar tensor
  * @param strides the distance in elements between neighbours along each dimension; never negative,
- *     0 where a dimension is expanded
+ *     0 if a dimension is expanded
  * @param space the memory that the graph asks for
  */
 public record TensorType(

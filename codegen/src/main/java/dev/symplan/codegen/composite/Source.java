@@ -9,7 +9,7 @@ public sealed interface Source {
   /**
    * An argument of the call.
    *
-   * @param item the position in a list; 0 where the argument is one tensor
+   * @param item the position in a list; 0 if the argument is one tensor
    */
   record Argument(String param, int item) implements Source {}
 

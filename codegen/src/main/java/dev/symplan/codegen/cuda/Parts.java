@@ -80,7 +80,7 @@ final class Parts {
         .orElseThrow(() -> unsupported(part));
   }
 
-  /** {@return an argument; empty where the schema has no such parameter} */
+  /** {@return an argument; empty if the schema has no such parameter} */
   static Optional<Operand> argument(Part part, String param) {
     var schema = part.def().schema();
     return schema.hasParam(param)

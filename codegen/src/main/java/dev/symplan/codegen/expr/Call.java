@@ -28,6 +28,6 @@ public interface Call {
   /** {@return the element type of the first result} */
   DType result();
 
-  /** {@return how many elements a row has; 1 where the op is by elements} */
+  /** {@return how many elements a row has; 1 if the op is by elements} */
   long rowElements();
 }

@@ -72,7 +72,7 @@ public final class Layouts {
     return order;
   }
 
-  /** Positive where {@code outer} should lie further in than {@code inner}; 0 where it is open. */
+  /** Positive where {@code outer} should lie further in than {@code inner}; 0 if it is open. */
   private static int compare(
       ImmutableLongArray sizes, List<TensorType> operands, int outer, int inner) {
     for (var operand : operands) {

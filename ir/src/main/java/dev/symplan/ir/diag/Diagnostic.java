@@ -6,7 +6,7 @@ import com.google.common.collect.ImmutableList;
  * One message about an input.
  *
  * @param message what is wrong, and what was expected; one line
- * @param hint what to do; empty where there is nothing to say
+ * @param hint what to do; empty if there is nothing to say
  * @param notes further lines
  */
 public record Diagnostic(

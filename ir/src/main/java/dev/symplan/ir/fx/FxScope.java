@@ -120,7 +120,7 @@ final class FxScope {
     }
   }
 
-  /** {@return the value of an expression of sizes, or null where it is none} */
+  /** {@return the value of an expression of sizes, or null if it is none} */
   @Nullable Arg constant(FxExpr expr) {
     try {
       return switch (expr) {

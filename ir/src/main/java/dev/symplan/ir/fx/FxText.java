@@ -32,7 +32,7 @@ final class FxText {
    * The Python that one rank printed. Lines and columns are those of the whole text; the rest is
    * blank.
    *
-   * @param rank absent where the text does not say
+   * @param rank absent if the text does not say
    */
   record Listing(OptionalInt rank, SourceFile file) {}
 
@@ -110,7 +110,7 @@ final class FxText {
    * {@return the listings in a text, at least one; of several, each has a rank, in order}
    *
    * @param sink gets warnings of functions that are left out
-   * @throws CompileException when there is none
+   * @throws CompileException when none exists
    */
   static ImmutableList<Listing> listings(SourceFile file, DiagnosticSink sink) {
     var reader = new FxText(withoutColours(file));

@@ -12,7 +12,7 @@ public sealed interface FxType {
   /**
    * {@code f32[8, s77][16, 1]}
    *
-   * @param strides absent where none are written
+   * @param strides absent if none are written
    */
   record Tensor(
       DType dtype, ImmutableList<SizeExpr> sizes, Optional<ImmutableList<SizeExpr>> strides)

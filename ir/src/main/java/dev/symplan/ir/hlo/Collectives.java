@@ -70,8 +70,8 @@ final class Collectives {
   }
 
   /**
-   * {@return the reduction that a computation of two numbers stands for, as XLA calls it; absent
-   * where it is none}
+   * {@return the reduction that a computation of two numbers stands for, as XLA calls it; absent if
+   * it is none}
    */
   static Optional<String> reduction(@Nullable HloComputation computation) {
     if (computation == null || computation.instructions().size() != 3) {

@@ -34,7 +34,7 @@ public record HloAttributes(ImmutableMap<String, String> values) {
     return "true".equals(values.get(key));
   }
 
-  /** {@return the integers in a value, in order; empty where it is not there} */
+  /** {@return the integers in a value, in order; empty if it is not there} */
   public ImmutableLongArray integers(String key) {
     @Nullable String text = values.get(key);
     return text == null ? ImmutableLongArray.of() : integersIn(text);

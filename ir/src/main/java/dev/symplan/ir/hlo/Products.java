@@ -64,7 +64,7 @@ final class Products {
   }
 
   /**
-   * {@return the product; absent where no op of PyTorch computes the same}
+   * {@return the product; absent if no op of PyTorch computes the same}
    *
    * @throws IllegalArgumentException when its dimensions are not those of its operands
    */

@@ -16,7 +16,7 @@ final class Reductions {
   }
 
   /**
-   * {@return the result; absent where no op of PyTorch computes the same}
+   * {@return the result; absent if no op of PyTorch computes the same}
    *
    * @param opcode of the computation that combines two elements
    * @param start what the reduction starts with

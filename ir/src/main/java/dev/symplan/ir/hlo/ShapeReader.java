@@ -89,7 +89,7 @@ final class ShapeReader {
   /**
    * {@return the shape}
    *
-   * @throws WrongShape when there is none like it
+   * @throws WrongShape when none exists like it
    */
   static HloShape read(String text) {
     try {

@@ -150,7 +150,7 @@ public final class Json {
     return find(field).orElseThrow(() -> file.errors.missing(this, field));
   }
 
-  /** {@return a field; empty where it is absent or null} */
+  /** {@return a field; empty if it is absent or null} */
   public Optional<Json> find(String field) {
     @Nullable JsonNode inner = object().get(field);
     return inner == null || inner.isNull() ? Optional.empty() : Optional.of(field(field, inner));

@@ -54,7 +54,7 @@ public final class NativeSchemas {
     return lines.build();
   }
 
-  /** {@return the schemas that an op has in some version of PyTorch; none where it is not known} */
+  /** {@return the schemas that an op has in some version of PyTorch; none if it is not known} */
   public static ImmutableList<OpSchema> of(OpName name) {
     var text = name.toString();
     return Stream.of(Lines.UNDERSTATED, Lines.NATIVE, Lines.OTHER)

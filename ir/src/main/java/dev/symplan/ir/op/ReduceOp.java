@@ -26,7 +26,7 @@ public enum ReduceOp {
     return Ascii.toLowerCase(name());
   }
 
-  /** {@return the name of a reduction; empty where nothing is reduced} */
+  /** {@return the name of a reduction; empty if nothing is reduced} */
   public static String text(Optional<ReduceOp> op) {
     return op.map(ReduceOp::text).orElse("");
   }
@@ -34,7 +34,7 @@ public enum ReduceOp {
   /**
    * {@return the reduction of this name}
    *
-   * @throws OpTypeException when there is none
+   * @throws OpTypeException when none exists
    */
   public static ReduceOp ofText(String text) {
     return Arrays.stream(values())

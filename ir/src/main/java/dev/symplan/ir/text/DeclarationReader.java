@@ -75,7 +75,7 @@ final class DeclarationReader {
     this.sink = sink;
   }
 
-  /** {@return the op, which the registry knows from now on; empty where it is wrong} */
+  /** {@return the op, which the registry knows from now on; empty if it is wrong} */
   Optional<OpDef> read() {
     var tokens = statements.tokens();
     int clausesAt = clausesStart(tokens);

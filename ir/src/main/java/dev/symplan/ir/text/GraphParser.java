@@ -381,7 +381,7 @@ public final class GraphParser {
     }
   }
 
-  /** {@return the graph that the statement is in; null where there is none, which is reported} */
+  /** {@return the graph that the statement is in; null if none exists, which is reported} */
   private @Nullable OpenGraph graphForStatement() {
     if (open == null) {
       if (!headLost) {

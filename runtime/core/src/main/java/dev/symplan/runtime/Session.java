@@ -84,7 +84,7 @@ public interface Session extends AutoCloseable {
         .orElseThrow(() -> new IllegalArgumentException("'" + name + "' is not a tensor"));
   }
 
-  /** {@return whether the input is memory of the caller's, which {@link #bindInput} may replace} */
+  /** {@return whether the input is memory of the caller, which {@link #bindInput} may replace} */
   boolean isExternalInput(int rank, int index);
 
   /**

@@ -41,7 +41,7 @@ public record Calibration(
    * @param meanError relative
    * @param maxError relative
    * @param heldOutError relative, on average, of what a curve through the other points says of each
-   *     size but the smallest and the largest; empty where there are no four points
+   *     size but the smallest and the largest; empty if there are no four points
    */
   public record Fit(
       Kind kind,

@@ -119,13 +119,13 @@ final class CsvReader {
     return wrong;
   }
 
-  /** {@return a field of the current line; empty where there is no such column} */
+  /** {@return a field of the current line; empty if there is no such column} */
   String text(String column) {
     var index = columns.get(column);
     return index == null ? "" : fields.get(index).strip();
   }
 
-  /** {@return a number from 1 to a limit; 1 where there is an error} */
+  /** {@return a number from 1 to a limit; 1 if there is an error} */
   long count(String column, long max) {
     if (isMissing(column)) {
       return 1;
@@ -143,7 +143,7 @@ final class CsvReader {
     return value.get();
   }
 
-  /** {@return a number above 0; 1 where there is an error} */
+  /** {@return a number above 0; 1 if there is an error} */
   double positive(String column) {
     if (isMissing(column)) {
       return 1;

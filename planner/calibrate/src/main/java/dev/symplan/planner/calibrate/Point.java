@@ -8,9 +8,9 @@ import dev.symplan.planner.machine.Variant;
  *
  * @param least the shortest of them; as {@code micros} where the file does not say
  * @param most the longest of them; as {@code micros} where the file does not say
- * @param dtype of the elements; empty where the file does not say
- * @param gpu what it was measured on; empty where the file does not say
- * @param date when; empty where the file does not say
+ * @param dtype of the elements; empty if the file does not say
+ * @param gpu what it was measured on; empty if the file does not say
+ * @param date when; empty if the file does not say
  * @param file the file's name, without folders
  */
 public record Point(

@@ -279,7 +279,7 @@ public final class Eligibility {
 
   /**
    * {@return the bytes of the {@link Workspace} that a collective takes: several tensors go through
-   * it one after the other; 0 where the variant takes none}
+   * it one after the other; 0 if the variant takes none}
    */
   public static long workspaceBytes(Request collective, VariantSpec spec, int ranks) {
     return collective.operands().stream()

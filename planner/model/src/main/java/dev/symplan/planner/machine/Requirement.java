@@ -71,7 +71,7 @@ public sealed interface Requirement {
   /** The workspace is not larger than the target allows. */
   record WorkspaceFits() implements Requirement {}
 
-  /** {@return the requirement for people; empty where {@link VariantSpec} has it as a list} */
+  /** {@return the requirement for people; empty if {@link VariantSpec} has it as a list} */
   default String words() {
     return switch (this) {
       case Multicast _ -> "multicast, enabled (--multicast=on)";

@@ -100,7 +100,7 @@ public record VariantSpec(
     return requirements.contains(new Requirement.Multicast());
   }
 
-  /** {@return the reductions that it supports; empty where nothing is reduced} */
+  /** {@return the reductions that it supports; empty if nothing is reduced} */
   public ImmutableSet<ReduceOp> reductions() {
     for (var requirement : requirements) {
       if (requirement instanceof Requirement.Reductions(var supported, _)) {

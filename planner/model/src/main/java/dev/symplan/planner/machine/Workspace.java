@@ -39,7 +39,7 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
   }
 
   /**
-   * {@return the layout for one tensor; empty where the variant needs no workspace}
+   * {@return the layout for one tensor; empty if the variant needs no workspace}
    *
    * @param bytes of one rank's operand
    */

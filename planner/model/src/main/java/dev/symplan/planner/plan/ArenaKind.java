@@ -8,9 +8,9 @@ public enum ArenaKind {
   SYMMETRIC,
   /** The rank's own memory, owned by the plan. */
   LOCAL,
-  /** A graph input in memory of the caller's. */
+  /** A graph input in memory of the caller. */
   EXTERNAL_INPUT,
-  /** A graph output in memory of the caller's. */
+  /** A graph output in memory of the caller. */
   EXTERNAL_OUTPUT;
 
   public String text() {

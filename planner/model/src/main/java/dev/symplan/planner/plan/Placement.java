@@ -13,7 +13,7 @@ package dev.symplan.planner.plan;
  *     on the rank
  * @param shardOf the collective whose whole it is a rank's shard of, an index; {@link #NO_SHARD}
  *     where all ranks have the same offset
- * @param stride the bytes of one shard; 0 where it is not a shard
+ * @param stride the bytes of one shard; 0 if it is not a shard
  */
 public record Placement(int buffer, long offset, int shardOf, long stride) {
   /** In {@link #shardOf}. */

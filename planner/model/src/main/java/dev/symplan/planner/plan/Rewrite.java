@@ -10,8 +10,8 @@ import com.google.common.collect.ImmutableList;
  * @param pieces how many collectives they became
  * @param detail the facts behind the reason, for people
  * @param beforeMicros the predicted time of the members as they were, copies and hidden time
- *     included; 0 where it was not asked
- * @param afterMicros the predicted time of the pieces, made or not; 0 where it was not asked
+ *     included; 0 if it was not asked
+ * @param afterMicros the predicted time of the pieces, made or not; 0 if it was not asked
  */
 public record Rewrite(
     Action action,

@@ -82,7 +82,7 @@ final class Sections {
     private final int[] begins;
     private final int count;
 
-    /** By step minus the first step; empty where steps are too sparse for a table. */
+    /** By step minus the first step; empty if steps are too sparse for a table. */
     private final int[] table;
 
     Lookup(int[] begins, int count) {

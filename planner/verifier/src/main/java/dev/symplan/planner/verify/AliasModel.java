@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
  * where, and what each op reads and writes. It also knows the bytes at which the plan puts these.
  *
  * <p>A storage is memory that one op or one input defines. Bytes are counted from the start of a
- * space: the symmetric arena, the local arena, or one buffer of the caller's.
+ * space: the symmetric arena, the local arena, or one buffer of the caller.
  */
 final class AliasModel {
   static final int SYMMETRIC_SPACE = 0;

@@ -55,7 +55,7 @@ final class ByteMap {
   /**
    * Calls {@code action} for each segment with bytes in a range, in order.
    *
-   * @return the first byte of the range that was never written; {@code end} if there is none
+   * @return the first byte of the range that was never written; {@code end} if none exists
    */
   long visit(long begin, long end, Consumer<? super Segment> action) {
     long next = begin;

@@ -6,8 +6,8 @@ import com.google.common.collect.ImmutableList;
 /**
  * A rule that a plan breaks.
  *
- * @param rank the first rank where it does; -1 where it concerns the plan as a whole
- * @param step the step of that rank; -1 where no step does it
+ * @param rank the first rank where it does; -1 if it concerns the plan as a whole
+ * @param step the step of that rank; -1 if no step does it
  * @param trace the steps that lead there, for a person to follow
  */
 public record Violation(

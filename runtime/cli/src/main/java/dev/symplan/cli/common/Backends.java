@@ -17,7 +17,7 @@ public final class Backends {
   /**
    * {@return the backend with this name}
    *
-   * @throws ParameterException when there is none
+   * @throws ParameterException when none exists
    */
   public static Backend named(String name, CommandSpec spec) {
     return Backend.ofName(name)

@@ -93,14 +93,14 @@ public record Roof(Optional<Copy> copy, ImmutableMap<DType, Product> products) {
     return new Roof(copy, products.buildOrThrow());
   }
 
-  /** {@return the microseconds that a step's memory takes at least; empty where that is unknown} */
+  /** {@return the microseconds that a step's memory takes at least; empty if that is unknown} */
   public OptionalDouble memoryMicros(Work work) {
     return copy.isEmpty()
         ? OptionalDouble.empty()
         : OptionalDouble.of(work.bytes() / (1e3 * copy.get().rate()));
   }
 
-  /** {@return the microseconds that its operations take at least; empty where that is unknown} */
+  /** {@return the microseconds that its operations take at least; empty if that is unknown} */
   public OptionalDouble matrixMicros(Work work) {
     if (work.flops() == 0) {
       return OptionalDouble.of(0);
@@ -111,7 +111,7 @@ public record Roof(Optional<Copy> copy, ImmutableMap<DType, Product> products) {
         .orElse(OptionalDouble.empty());
   }
 
-  /** {@return the larger of both; empty where one is unknown} */
+  /** {@return the larger of both; empty if one is unknown} */
   public OptionalDouble micros(Work work) {
     var memory = memoryMicros(work);
     var matrix = matrixMicros(work);

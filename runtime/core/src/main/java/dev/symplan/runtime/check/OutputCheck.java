@@ -22,7 +22,7 @@ public record OutputCheck(int index, TensorType type, TensorDiff difference, DTy
   /**
    * {@return the outputs of a rank of this process, but for those that an op may leave as they are}
    *
-   * @param expected for each output; empty where there is nothing to compare with
+   * @param expected for each output; empty if there is nothing to compare with
    */
   public static ImmutableList<OutputCheck> of(
       Plan plan, Session session, int rank, List<Optional<HostTensor>> expected) {

@@ -57,7 +57,7 @@ public record Diagnosis(
    * The machine's support for one variant.
    *
    * @param needs for people
-   * @param ranks how many GPUs can run it together; 0 where none can
+   * @param ranks how many GPUs can run it together; 0 if none can
    * @param lack why there are none, or no more
    */
   public record Support(Variant variant, String needs, int ranks, Optional<Lack> lack) {

@@ -105,8 +105,8 @@ final class HostSync {
   /**
    * Waits until all threads have finished, or one has failed, or none gets on.
    *
-   * @param stuck names the ops that are being computed; empty where threads only wait, which ends
-   *     by itself
+   * @param stuck names the ops that are being computed; empty if threads only wait, which ends by
+   *     itself
    */
   void awaitEnd(Supplier<String> stuck) {
     lock.lock();

@@ -83,7 +83,7 @@ final class OrderKernels {
         });
   }
 
-  /** The lower of the two in the middle; NaN where there is one. */
+  /** The lower of the two in the middle; NaN if there is one. */
   private static void median(HostCall call) {
     var self = call.tensor("self");
     int dim = dim(call);

@@ -64,7 +64,7 @@ public record LaunchEnvironment(
   }
 
   /**
-   * {@return what the environment says; empty where no launcher started this process}
+   * {@return what the environment says; empty if no launcher started this process}
    *
    * @param variables as of {@link System#getenv()}
    * @throws RunException when variables are missing, are not numbers or contradict each other

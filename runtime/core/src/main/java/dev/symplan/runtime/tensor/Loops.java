@@ -30,7 +30,7 @@ public final class Loops {
    * Calls {@code row} for every piece.
    *
    * @param sizes the common shape
-   * @param strides for each tensor its strides in bytes, 0 where it is broadcast
+   * @param strides for each tensor its strides in bytes, 0 if it is broadcast
    */
   public static void forEach(long[] sizes, List<long[]> strides, Row row) {
     for (long size : sizes) {

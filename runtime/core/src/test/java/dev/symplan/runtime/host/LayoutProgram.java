@@ -36,7 +36,7 @@ final class LayoutProgram {
    *
    * @param kind of its collective, as options name it
    * @param plain whether copies do nothing but change where slices lie, and nothing else needs
-   *     them; empty where that is so of some of them
+   *     them; empty if that is so of some of them
    */
   record Drawn(String text, String kind, int ranks, Optional<Boolean> plain) {}
 

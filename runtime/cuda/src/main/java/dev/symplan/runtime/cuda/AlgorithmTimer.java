@@ -37,7 +37,7 @@ final class AlgorithmTimer {
   }
 
   /**
-   * {@return the fastest algorithm; empty where the GPU has no memory to measure in, or cuBLASLt no
+   * {@return the fastest algorithm; empty if the GPU has no memory to measure in, or cuBLASLt no
    * algorithm}
    */
   Optional<ProductAlgorithm> fastest(cublasLtContext handle, Product product) {

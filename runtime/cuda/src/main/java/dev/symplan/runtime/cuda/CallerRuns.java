@@ -46,7 +46,7 @@ final class CallerRuns {
   }
 
   /**
-   * Has the next runs use memory of the caller's.
+   * Has the next runs use memory of the caller.
    *
    * @param memory which fits the signature
    * @throws RunException when a copy would need more than one call

@@ -102,7 +102,7 @@ final class CublasMatmul implements AutoCloseable {
   }
 
   /**
-   * {@return the workspace that an algorithm needs, in bytes; empty where it does not compute the
+   * {@return the workspace that an algorithm needs, in bytes; empty if it does not compute the
    * product, needs too much, or adds up in another way}
    */
   OptionalLong workspace(cublasLtMatmulAlgo_t algorithm) {

@@ -88,7 +88,7 @@ final class LocalRank {
     return thread;
   }
 
-  /** {@return the GPU; empty where it could not be had} */
+  /** {@return the GPU; empty if it could not be had} */
   Optional<Gpu> openGpu() {
     return Optional.ofNullable(gpu);
   }

@@ -21,8 +21,8 @@ final class Processes {
    * {@return this process's rank and its GPU: the only one that it sees, or the one of its number
    * on the host}
    *
-   * @throws RunException when there is none, when two ranks have the same, or when the processes
-   *     are not all on one host
+   * @throws RunException when none exists, when two ranks have the same, or when the processes are
+   *     not all on one host
    */
   static ImmutableSortedMap<Integer, Integer> device(World world) {
     if (!world.isOneHost()) {

@@ -109,7 +109,7 @@ record ProductChoices(String machine, ImmutableSortedMap<String, ProductAlgorith
     return text.toString();
   }
 
-  /** {@return the choices that have this {@link #text}; empty where none have} */
+  /** {@return the choices that have this {@link #text}; empty if none have} */
   static Optional<ProductChoices> parse(String text) {
     var lines = text.lines().toList();
     if (lines.isEmpty() || !text.endsWith("\n")) {

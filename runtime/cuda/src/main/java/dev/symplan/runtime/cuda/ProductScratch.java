@@ -82,7 +82,7 @@ final class ProductScratch implements AutoCloseable {
     this.layout = layout;
   }
 
-  /** {@return memory for a product; empty where the GPU does not have so much left} */
+  /** {@return memory for a product; empty if the GPU does not have so much left} */
   static Optional<ProductScratch> allocate(Gpu gpu, Product product) {
     var layout = Layout.of(product, gpu.attribute(cudart.cudaDevAttrL2CacheSize));
     var memory = new BytePointer();

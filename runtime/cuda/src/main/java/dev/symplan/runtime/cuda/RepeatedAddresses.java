@@ -29,7 +29,7 @@ final class RepeatedAddresses<T> {
 
   private final List<T> dropped = new ArrayList<>();
 
-  /** {@return what was made for the addresses; empty where they are there for the first time} */
+  /** {@return what was made for the addresses; empty if they are there for the first time} */
   Optional<T> get(ImmutableLongArray addresses, Supplier<T> make) {
     var found = seen.get(addresses);
     if (found == null) {

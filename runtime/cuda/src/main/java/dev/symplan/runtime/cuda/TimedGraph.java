@@ -32,7 +32,7 @@ import org.bytedeco.cuda.global.cudart;
 final class TimedGraph {
 
   /**
-   * @param shares what was done for each of several instructions; empty where it was one
+   * @param shares what was done for each of several instructions; empty if it was one
    */
   private record Section(
       StreamKind stream,

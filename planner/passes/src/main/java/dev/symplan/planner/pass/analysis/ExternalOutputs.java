@@ -61,7 +61,7 @@ public final class ExternalOutputs {
     return external[output];
   }
 
-  /** {@return whether the storage is written directly into an output of the caller's} */
+  /** {@return whether the storage is written directly into an output of the caller} */
   public boolean isDirect(int storage) {
     return outputOfStorage[storage] >= 0;
   }

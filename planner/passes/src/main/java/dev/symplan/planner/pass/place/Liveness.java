@@ -151,7 +151,7 @@ public final class Liveness {
     return change;
   }
 
-  /** {@return the first step that uses a storage; -1 where it holds data from the start} */
+  /** {@return the first step that uses a storage; -1 if it holds data from the start} */
   public int first(int storage) {
     return first[storage];
   }

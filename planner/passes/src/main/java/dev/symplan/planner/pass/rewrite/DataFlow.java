@@ -74,7 +74,7 @@ final class DataFlow {
     return makers[value.id()];
   }
 
-  /** {@return what a value is a view of; empty where it is no view} */
+  /** {@return what a value is a view of; empty if it is no view} */
   Optional<Value> base(Value view) {
     int maker = makers[view.id()];
     if (maker == NONE || !aliases.isView(maker)) {

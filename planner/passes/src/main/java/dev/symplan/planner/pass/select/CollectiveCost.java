@@ -68,7 +68,7 @@ public record CollectiveCost(
   }
 
   /**
-   * {@return the time of the cheapest variant, in µs; infinite where there is none}
+   * {@return the time of the cheapest variant, in µs; infinite if none exists}
    *
    * @param room the compute that may run beside it, in µs
    */

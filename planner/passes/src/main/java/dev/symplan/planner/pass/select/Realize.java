@@ -52,7 +52,7 @@ final class Realize {
   private Realized realize() {
     int k = 0;
     var ops = source.graph().ops();
-    // Results that must be symmetric though their storage was to be an output of the caller's.
+    // Results that must be symmetric though their storage was to be an output of the caller.
     var leavesOutput = new boolean[source.aliases().count()];
     var outputs = new ArrayList<Arg>();
     for (int i = 0; i < ops.size(); i++) {

@@ -85,7 +85,7 @@ public final class CudnnAttention implements AutoCloseable {
   public record Prepared(long workspaceBytes, LongConsumer call) {}
 
   /**
-   * {@return the step; empty where cuDNN refuses it}
+   * {@return the step; empty if cuDNN refuses it}
    *
    * @param locations pointers to tensors on the GPU, where they are when the step is called
    */
@@ -96,7 +96,7 @@ public final class CudnnAttention implements AutoCloseable {
   }
 
   /**
-   * {@return the step; empty where cuDNN refuses it}
+   * {@return the step; empty if cuDNN refuses it}
    *
    * @param locations pointers to tensors on the GPU, where they are when the step is called
    */
