@@ -125,7 +125,7 @@ def make(program):
         return *llama(*map(int, match.groups())), False
     if match := re.fullmatch(r"llama(\d+)l_train_s(\d+)", program):
         return *llama(int(match[1]), 1, int(match[2])), True
-    sys.exit(f"there is no program {program}; see --help")
+    sys.exit(f"unknown program {program}; see --help")
 
 
 def step(model, compiled, x, trains):
