@@ -1,8 +1,8 @@
-"""Writes the cases beside this file: archives of torch.export, and what PyTorch computes with them.
+"""Writes the cases beside this file: archives of torch.export, and the results of PyTorch.
 
     python samples/export/make_archives.py
 
-Needs PyTorch with gloo, and safetensors; made with PyTorch 2.13. The build does not run it.
+It needs PyTorch with gloo, and safetensors. The cases were made with PyTorch 2.13. The build does not run this script.
 """
 
 import json
@@ -74,7 +74,7 @@ class Counter(nn.Module):
 
 
 class Copied(nn.Module):
-    """As it is exported, without decompositions: the buffer is written in place."""
+    """Exported without decompositions: the buffer is written in place."""
 
     def __init__(self):
         super().__init__()
@@ -126,7 +126,7 @@ def write(name, program, args, rank=0):
     ]
     outputs = program.graph_module(*(t.clone() for t in state), *flat(args))
     for node in program.graph.nodes:
-        # Paths of the machine that exported are nobody else's business.
+        # Leave out private paths of the machine that exported.
         trace = node.meta.get("stack_trace") or ""
         node.meta["stack_trace"] = re.sub(r'File ".*?([^/"]+)"', r'File "\1"', trace)
     if rank == 0:

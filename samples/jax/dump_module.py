@@ -1,4 +1,4 @@
-"""Dumps what XLA makes of a jitted JAX function, for `symplan compile` and `symplan compare-xla`.
+"""Dumps the module that XLA makes of a jitted JAX function, for `symplan compile` and `symplan compare-xla`.
 
     from dump_module import dump
     step = jax.jit(train_step, donate_argnums=0)
@@ -19,7 +19,7 @@ FLAG = "--xla_dump_to="
 
 
 def _dump_folder() -> pathlib.Path:
-    """The folder of --xla_dump_to, which XLA reads once, when JAX makes its first array."""
+    """Returns the folder of --xla_dump_to, which XLA reads once, when JAX makes its first array."""
     flags = os.environ.get("XLA_FLAGS", "")
     found = re.search(re.escape(FLAG) + r"(\S+)", flags)
     if found:
@@ -35,7 +35,7 @@ import jax  # noqa: E402  JAX must be imported after the flag is set.
 
 
 def dump(jitted, args, folder, **kwargs):
-    """Compiles `jitted` for `args`, arrays or jax.ShapeDtypeStruct, and keeps module and plan."""
+    """Compiles `jitted` for `args` (arrays or jax.ShapeDtypeStruct), and keeps the module and XLA's memory plan."""
     before = set(FOLDER.glob("*"))
     text = jitted.lower(*args, **kwargs).compile().as_text()
     if jax.process_index() != 0:
@@ -53,5 +53,5 @@ def dump(jitted, args, folder, **kwargs):
             f"XLA wrote no buffer assignment to {FOLDER}: was JAX used before this file was"
             " imported, or was the function compiled before? Import this file first"
         )
-    # The module itself is the largest; the others are of computations that XLA compiled on the way.
+    # The largest plan is that of the module; the other plans are of computations that XLA compiled on the way.
     shutil.copy(max(plans, key=lambda path: path.stat().st_size), to / "buffer-assignment.txt")

@@ -3,18 +3,18 @@
     torchrun --nproc-per-node 2 bench_programs.py mlp8_tok16 max-autotune --csv torch.csv --graphs graphs
     symplan bench graph graphs/mlp8_tok16_tp2.fx.txt --pytorch torch.csv
 
-One program in one of torch.compile's modes, so that no other takes memory in the process; --csv adds a row to a file
-that has some. "symplan" instead of a mode is the backend of symplan_torch.py, on one rank. A time is the median of several
-measurements on the slowest GPU's clock, each of many calls, one behind the other, as the host submits them. The programs
-are
+Each call measures one program in one of torch.compile's modes, so that no other program takes memory in the process.
+--csv adds a row to a file, which may already have rows. "symplan" instead of a mode is the backend of symplan_torch.py,
+on one rank. A time is the median of several measurements on the slowest GPU's clock. Each measurement has many calls,
+one after the other, as the host submits them. The programs are
 
     mlpN_tokT             N blocks of a gated MLP with norms and residuals (4096, 14336), T tokens
     llamaNl_bB_sS         N layers of a Llama (4096, 14336, 32 heads, 8 for keys), batch B, S tokens; needs transformers
     llamaNl_train_sS      the same, batch 1, forward and backward
 
-in bf16, split over all ranks. Memory is in bytes, of the GPU that takes most, once programs run in the steady state:
-peak_allocated and peak_reserved by PyTorch's allocator, in_use by the driver's count, less what it was before the
-process group. --graphs writes what Inductor compiles, after its passes: rank 0's graphs.
+in bf16, split over all ranks. Memory is in bytes, of the GPU that takes most, once programs run in the steady state.
+peak_allocated and peak_reserved are those of PyTorch's allocator. in_use is the driver's count, less its value before
+the process group was made. --graphs writes the graphs of rank 0 as Inductor compiles them, after its passes.
 """
 
 import argparse
@@ -117,7 +117,7 @@ def llama(layers, batch, tokens):
 
 
 def make(program):
-    """The model, its input, and whether it is trained."""
+    """Returns the model, its input, and whether it is trained."""
     torch.manual_seed(0)  # The same on all ranks.
     if match := re.fullmatch(r"mlp(\d+)_tok(\d+)", program):
         return *blocks(*map(int, match.groups())), False
@@ -125,7 +125,7 @@ def make(program):
         return *llama(*map(int, match.groups())), False
     if match := re.fullmatch(r"llama(\d+)l_train_s(\d+)", program):
         return *llama(int(match[1]), 1, int(match[2])), True
-    sys.exit(f"there is no program {program}; see --help")
+    sys.exit(f"unknown program {program}; see --help")
 
 
 def step(model, compiled, x, trains):
@@ -141,7 +141,7 @@ def step(model, compiled, x, trains):
 
 
 def largest(*values):
-    """The largest of each over all ranks."""
+    """Returns the maximum of each value over all ranks."""
     tensor = torch.tensor(values, device="cuda", dtype=torch.float64)
     dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
     return tensor.tolist()
@@ -184,7 +184,7 @@ def capture(graphs):
         graphs.append(module.print_readable(print_output=False, include_stride=True, include_device=True))
 
     inductor.post_grad_custom_post_pass = keep
-    inductor.force_disable_caches = True  # What comes out of a cache does not go through the passes.
+    inductor.force_disable_caches = True  # Cached graphs would not go through the passes.
 
 
 def report(args, name, row):
@@ -232,7 +232,7 @@ def main():
 
     for _ in range(10):
         call()
-    # What compiling took is given back, so that only running counts.
+    # Give back the memory that compiling took, so that only running counts.
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -246,7 +246,7 @@ def main():
         bytes_used = ",".join(str(int(value)) for value in memory)
         report(args, name, f"{len(graphs)},{args.mode},{ranks},{times},{bytes_used}")
     dist.barrier()
-    # Captured graphs still hold the communicator: leaving in order would wait for them.
+    # Captured graphs still hold the communicator: an orderly exit would wait for them.
     sys.stdout.flush()
     os._exit(0)
 

@@ -2,7 +2,7 @@
 
     torchrun --nproc-per-node 4 bench_torch.py --csv torch.csv 16384 32768 65536 ...
 
-Prints the same columns, each time the median of several measurements on the slowest GPU's clock;
+It prints the same columns. Each time is the median of several measurements on the slowest GPU's clock.
 `symplan bench table symplan.csv torch.csv` shows both side by side.
 """
 
@@ -104,7 +104,7 @@ def main():
     line(COLUMNS)
     for name in args.dtypes.split(","):
         for size in args.sizes:
-            # Some milliseconds in each measurement.
+            # Each measurement takes some milliseconds.
             times, launches = (5, 2) if size > 8 << 20 else (20, 5)
             for kind, variant, call in calls(size, DTYPES[name], rank, ranks, group):
                 found = measure(call, times, launches, args.measurements)
@@ -113,7 +113,7 @@ def main():
                     f"{kind},{variant},{name},{size},{ranks},{median:.2f},{found[0]:.2f},"
                     f"{found[-1]:.2f},,,,{gpu},{date}"
                 )
-    # Captured graphs still hold the communicator: leaving in order would wait for them.
+    # Captured graphs still hold the communicator: an orderly exit would wait for them.
     sys.stdout.flush()
     os._exit(0)
 

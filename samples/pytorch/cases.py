@@ -27,14 +27,14 @@ class MLP(nn.Module):
 
 
 def mesh_2d(mesh):
-    """Tensor parallel in two groups of ranks, an average over two others."""
+    """Tensor parallel in two groups of ranks, and averages over two other groups."""
     plan = {"up": ColwiseParallel(), "down": RowwiseParallel()}
     mlp = parallelize_module(MLP(), mesh["tp"], plan)
     return lambda x: funcol.all_reduce(mlp(x).sum(0), "avg", mesh["dp"])
 
 
 def reduce_ops(x, n):
-    """Every reduction that all_reduce has."""
+    """Every reduction that all_reduce supports."""
     floats = [funcol.all_reduce(x * 2, op, dist.group.WORLD) for op in ("sum", "avg", "product", "min", "max")]
     integers = [funcol.all_reduce(n + 1, op, dist.group.WORLD) for op in ("sum", "band", "bor", "bxor")]
     return floats + integers

@@ -1,8 +1,8 @@
-"""Captures the case symm_mem of samples/cases: what eager PyTorch gives for the ops of torch.ops.symm_mem.
+"""Captures the case symm_mem of samples/cases: the results of torch.ops.symm_mem in eager PyTorch.
 
     torchrun --nproc-per-node 2 samples/pytorch/symm_mem_case.py FOLDER
 
-Ops that need multicast or NVSHMEM are not among them. Without FOLDER's GPUs: --graph-only.
+Ops that need multicast or NVSHMEM are not included. Without two GPUs, use --graph-only.
 """
 
 import sys
@@ -24,7 +24,8 @@ DTYPES = {"bf16": torch.bfloat16, "f8e4m3fn": torch.float8_e4m3fn, "f32": torch.
 
 EMPTY = "torch.ops.aten.empty.memory_format(%s, dtype=torch.bfloat16, device=device(type='cuda', index=0))"
 
-# Each op: the name and size of its result, and its arguments. symm(x) is a copy of x, in eager mode in symmetric memory.
+# Each op: the name and size of its result, and its arguments. symm(x) is a copy of x; in eager mode, it is in symmetric
+# memory.
 OPS = [
     ("one_shot_all_reduce", "one_shot", (ROWS, INNER), "symm(x), 'sum', '0'"),
     ("one_shot_all_reduce_out", "one_shot_out", (ROWS, INNER), "symm(x), 'sum', '0', out(ROWS, INNER)"),
@@ -71,7 +72,7 @@ def graph():
         return name
 
     def nodes(args):
-        """The arguments, as they stand in the call."""
+        """Returns the arguments, as the call in the text has them."""
         class Node(str):
             __repr__ = str.__str__
 

@@ -1,12 +1,12 @@
-"""Captures what torch.compile sees of a distributed program as cases for Symplan.
+"""Captures the graphs that torch.compile makes of a distributed program, as cases for Symplan.
 
     import symplan_capture
     model = torch.compile(model, backend=symplan_capture.backend("cases/mine"))
     model(x).sum().backward()
 
-Run on all ranks (torchrun). Every compiled graph becomes a case: cases/mine_0_forward, cases/mine_1_backward, …
+Run it on all ranks (torchrun). Every compiled graph becomes a case: cases/mine_0_forward, cases/mine_1_backward, …
 (_inference without gradients). Each rank writes its graph at compile time, and its inputs and outputs when the
-graph runs for the first time. Then:
+graph runs for the first time. Then check the case:
 
     symplan run cases/mine_0_forward --check
 """
@@ -24,7 +24,7 @@ from torch._inductor.decomposition import select_decomp_table
 
 
 def backend(prefix, decompositions=None):
-    """A torch.compile backend that runs each graph op by op and writes it to PREFIX_N_forward and so on.
+    """Returns a torch.compile backend that runs each graph op by op and writes it to PREFIX_N_forward and so on.
 
     decompositions: a table of decompositions; Inductor's by default, {} for none.
     """
@@ -69,7 +69,7 @@ def _capture(module, folder):
         dims = _dims(module, args)
         if dims:
             (folder / "dims.json").write_text(json.dumps(dims, indent=2))
-        # Before the graph runs, as it may write to its inputs.
+        # Save the inputs before the graph runs: it may write to them.
         save_file(_named("in", [*args, *constants]), folder / f"rank{rank}.inputs.safetensors")
         results = module(*args)
         save_file(_named("out", results), folder / f"rank{rank}.outputs.safetensors")
@@ -79,7 +79,10 @@ def _capture(module, folder):
 
 
 def _without_constants(module):
-    """The module with its constant tensors as inputs behind the others, since a graph's text has none, and those tensors."""
+    """Returns the module with its constant tensors as additional last inputs, and these tensors.
+
+    The text of a graph cannot contain tensors.
+    """
     lifted = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
     graph = lifted.graph
     last = next(node for node in graph.nodes if node.op != "placeholder").prev
@@ -97,7 +100,7 @@ def _without_constants(module):
 
 
 def _named(prefix, values):
-    """The tensors among the values, by position, each in memory of its own."""
+    """Returns the tensors among the values, by position, each in its own memory."""
     return {
         f"{prefix}{i}": value.detach().cpu().clone(memory_format=torch.contiguous_format)
         for i, value in enumerate(values)
@@ -106,7 +109,7 @@ def _named(prefix, values):
 
 
 def _dims(module, args):
-    """The values that symbolic sizes have in this run."""
+    """Returns the values that symbolic sizes have in this run."""
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
     return {
         str(node.meta["val"]): arg
@@ -116,7 +119,7 @@ def _dims(module, args):
 
 
 def _declarations(module):
-    """The schemas of the ops that are not PyTorch's own, with the arguments registered as symmetric."""
+    """Returns the schemas of the ops that are not part of PyTorch, with the arguments registered as symmetric."""
     # Ops that write are arguments of auto_functionalized.
     called = (part for node in module.graph.nodes for part in (node.target, *node.args))
     ops = {part for part in called if isinstance(part, torch._ops.OpOverload)}
@@ -126,9 +129,9 @@ def _declarations(module):
 
 
 def _symmetric(op):
-    """What register_symm_mem_args said of an op (PyTorch 2.13 and later), as clauses of a declaration.
+    """Returns what register_symm_mem_args registered for an op (PyTorch 2.13 and later), as declaration clauses.
 
-    As in PyTorch, it means something only for ops with an argument group_name.
+    As in PyTorch, only ops with an argument group_name count.
     """
     entry = torch._library.simple_registry.singleton.find(op._schema.name)
     holder = getattr(entry, "symm_mem_args", None)
@@ -139,7 +142,7 @@ def _symmetric(op):
 
 
 def _groups(module):
-    """The ranks of every process group that the graph names."""
+    """Returns the ranks of every process group that the graph names."""
     known = set(dist.distributed_c10d._world.pg_names.values())
     strings = {
         argument

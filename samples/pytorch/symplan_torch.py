@@ -3,24 +3,25 @@
     import symplan_torch
     model = torch.compile(model, backend="symplan")
 
-It needs PyTorch 2.11 or later, Linux, and Symplan: the unpacked bundle for hosts without Java, or the repository, once
-./symplan has built it, which needs a JDK 25 (SYMPLAN_JAVA_HOME, JAVA_HOME or the PATH). The first graph starts a JVM in
-the process.
+It needs PyTorch 2.11 or later, Linux, and Symplan. Use the unpacked bundle for hosts without Java, or the repository,
+once ./symplan has built it. The repository also needs JDK 25 or newer (found by SYMPLAN_JAVA_HOME, JAVA_HOME or PATH).
+The first graph starts a JVM in the process.
 
-AOTAutograd makes a forward and a backward graph; each has a plan of its own. Inputs are read where they are. Outputs and
-tensors that forward saves for backward are written into memory of PyTorch's allocator, so they outlive the call. A graph
-that cannot run falls back to eager execution, with a warning that says why. So do graphs that draw random numbers, and
-graphs with collectives between several ranks. With dynamic sizes, each combination of sizes gets a plan of its own.
+AOTAutograd makes a forward and a backward graph, and each has its own plan. Inputs are read in place. Outputs, and the
+tensors that the forward graph saves for the backward graph, are allocated by PyTorch, so they remain valid after the
+call. A graph that cannot run falls back to eager execution, with a warning that gives the reason. So do graphs that
+draw random numbers, and graphs with collectives between several ranks. With dynamic sizes, each combination of sizes
+gets its own plan.
 
 Environment:
-    SYMPLAN_HOME        the bundle, or runtime/cli/target/symplan; by default where this file comes from
+    SYMPLAN_HOME        the bundle, or runtime/cli/target/symplan; by default, the one that contains this file
     SYMPLAN_PAGE        a folder; the page of each plan is written there: 0_forward.html, 1_backward.html, …
-    SYMPLAN_JAVA_HOME   the JDK, where SYMPLAN_HOME has none
-    SYMPLAN_JAVA_OPTS   more options of the JVM, separated by spaces
+    SYMPLAN_JAVA_HOME   the JDK, if SYMPLAN_HOME contains none
+    SYMPLAN_JAVA_OPTS   more options for the JVM, separated by spaces
 
-A process that forks has no JVM in the child: there, graphs run in eager mode. Handlers of signals that were installed
-before the JVM starts stay in place. Handlers of SIGSEGV, SIGBUS and SIGFPE that are installed later replace the JVM's,
-which needs them: call faulthandler.enable() before the first graph is compiled.
+After a fork, the child has no JVM, so graphs run in eager mode there. Signal handlers that were installed before the
+JVM starts stay in place. Later handlers of SIGSEGV, SIGBUS and SIGFPE replace those of the JVM, which needs its own:
+call faulthandler.enable() before the first graph is compiled.
 """
 
 import copy
@@ -44,7 +45,7 @@ from torch._inductor.decomposition import select_decomp_table
 
 
 class SymplanError(RuntimeError):
-    """What Symplan said of a graph or a run."""
+    """An error of Symplan: a graph cannot be planned, or a run failed."""
 
 
 class _Reply(ctypes.Structure):
@@ -100,7 +101,7 @@ class _Bridge:
 
     def _text(self, reply):
         if not reply.text:
-            return "Symplan failed, and there was no memory left to say why"
+            return "Symplan failed, and not enough memory was left to give the reason"
         text = ctypes.string_at(reply.text, reply.bytes).decode()
         self._release(reply.text)
         return text
@@ -160,10 +161,10 @@ def _start_jvm():
     arguments = Arguments(jni_version, len(options), each, 0)
     status = library.JNI_CreateJavaVM(ctypes.byref(vm), ctypes.byref(env), ctypes.byref(arguments))
     if status:
-        raise SymplanError(f"no JVM could be started in this process: JNI_CreateJavaVM returned {status}")
+        raise SymplanError(f"the JVM could not be started in this process: JNI_CreateJavaVM returned {status}")
 
     def call(object, index, result, *arguments):
-        """A function of JNI's tables, by its position there."""
+        """Calls the function at a position of one of JNI's tables."""
         table = ctypes.cast(object, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p)))[0]
         types = [ctypes.c_char_p if isinstance(a, bytes) else ctypes.c_void_p for a in arguments]
         return ctypes.CFUNCTYPE(result, ctypes.c_void_p, *types)(table[index])(object, *arguments)
@@ -177,28 +178,29 @@ def _start_jvm():
     if not table:
         call(env, exception_describe, None)
         call(env, exception_clear, None)
-    # From now on, a call attaches the thread that it comes from, until that thread ends.
+    # From now on, each call attaches its thread, which stays attached until it ends.
     call(vm, detach, ctypes.c_int32)
     if not table:
-        raise SymplanError(f"SYMPLAN_HOME is {home}, which cannot be used; standard error has the reason")
+        raise SymplanError(f"SYMPLAN_HOME is {home}, which cannot be used; standard error shows the reason")
     return table
 
 
 def _home():
-    """The folder that has Symplan's jars."""
+    """Returns the folder that contains Symplan's jars."""
     own = Path(__file__).resolve().parents[2]
     named = os.environ.get("SYMPLAN_HOME")
     for home in [Path(named)] if named else [own, own / "runtime" / "cli" / "target" / "symplan"]:
         if any((home / "lib").glob("*.jar")):
             return home
     raise SymplanError(
-        (f"SYMPLAN_HOME is {named}, which has no lib/*.jar. " if named else "SYMPLAN_HOME is not set. ")
-        + "Set it to the unpacked bundle, or to runtime/cli/target/symplan of the repository, after ./symplan version"
+        (f"SYMPLAN_HOME is {named}, which contains no lib/*.jar. " if named else "SYMPLAN_HOME is not set. ")
+        + "Set it to the unpacked bundle, or run ./symplan version in the repository"
+        + " and set it to runtime/cli/target/symplan there"
     )
 
 
 def _libjvm(home):
-    """The JVM of the bundle, or of a JDK of this machine."""
+    """Returns the JVM of the bundle, or of a JDK on this machine."""
     java = shutil.which("java")
     homes = [
         home / "jre",
@@ -211,7 +213,7 @@ def _libjvm(home):
         release = candidate / "release"
         if library.exists() and release.exists() and _java_version(release.read_text()) >= 25:
             return library
-    raise SymplanError("there is no JDK 25 or newer; set SYMPLAN_JAVA_HOME to one, or use the bundle")
+    raise SymplanError("no JDK 25 or newer was found; set SYMPLAN_JAVA_HOME, or use the bundle")
 
 
 def _java_version(release):
@@ -244,8 +246,8 @@ def _compiler(kind):
             name = f"{_count}_{kind}"
             _count += 1
         if _forked:
-            return _eager(module, name, "the JVM is that of the parent process")
-        # Without Symplan, there is nothing to fall back from.
+            return _eager(module, name, "the process was forked, and the JVM belongs to its parent")
+        # A missing Symplan is an error, not a reason to fall back.
         _the_bridge()
         try:
             return _Graph(module, name).boxed()
@@ -260,7 +262,8 @@ def _eager(module, name, error):
     return make_boxed_func(module.forward)
 
 
-# What a tensor has to be, and what happens to its memory; dtype is None where there is no tensor.
+# An input or output of a plan: its required type and layout, and how its memory is used. dtype is None if the value is
+# not a tensor.
 _Slot = namedtuple("_Slot", "name dtype size stride bytes use of offset place")
 
 
@@ -279,7 +282,7 @@ def _slot(described):
 
 
 class _Graph:
-    """A graph of AOTAutograd's, and its plans: one, unless there are symbolic sizes."""
+    """A graph of AOTAutograd, and its plans: one, or one for each combination of symbolic sizes."""
 
     def __init__(self, module, name):
         self.module = module
@@ -352,7 +355,7 @@ class _Plan:
         self.constants = graph.constants
         self.numbers = [_number(value, dims) for value in graph.results]
         if len(self.outputs) != len(self.numbers):
-            raise SymplanError(f"{graph.name} has {len(self.numbers)} outputs, its plan {len(self.outputs)}")
+            raise SymplanError(f"{graph.name} has {len(self.numbers)} outputs, but its plan has {len(self.outputs)}")
 
     def __call__(self, args):
         if self.constants:
@@ -367,7 +370,9 @@ class _Plan:
             if arg.shape != slot.size or arg.stride() != slot.stride:
                 arg = self._relaid(arg, slot)
             if arg.dtype is not slot.dtype or arg.device != self.device:
-                raise SymplanError(f"{slot.name} is {slot.dtype} on {self.device}, not {arg.dtype} on {arg.device}")
+                raise SymplanError(
+                    f"{slot.name} must be {slot.dtype} on {self.device}, not {arg.dtype} on {arg.device}"
+                )
             address = arg.data_ptr()
             if address & self.mask:
                 arg = torch.empty_strided(slot.size, slot.stride, dtype=slot.dtype, device=self.device).copy_(arg)
@@ -397,9 +402,9 @@ class _Plan:
         return results
 
     def _relaid(self, arg, slot):
-        """A copy with the strides of the plan; a gradient, for example, may have others."""
+        """Returns a copy with the plan's strides; a gradient, for example, may have different ones."""
         if arg.shape != slot.size:
-            raise SymplanError(f"{slot.name} is {tuple(slot.size)}, not {tuple(arg.shape)}")
+            raise SymplanError(f"{slot.name} must have the shape {tuple(slot.size)}, not {tuple(arg.shape)}")
         return torch.empty_strided(slot.size, slot.stride, dtype=arg.dtype, device=arg.device).copy_(arg)
 
 
@@ -409,7 +414,7 @@ def _close(bridge, handle):
 
 
 def _number(value, dims):
-    """What the graph returns where it returns no tensor."""
+    """Returns the value of an output that is not a tensor; None for a tensor."""
     if not isinstance(value, torch.SymInt):
         return None if isinstance(value, torch.Tensor) else value
     expression = value.node.expr
@@ -420,7 +425,7 @@ def _number(value, dims):
 
 
 def _device(module):
-    """The one device of all tensors of a graph."""
+    """Returns the device of all tensors of a graph. Tensors on several devices are an error."""
     found = {}
     for node in module.graph.nodes:
         value = node.meta.get("val")
@@ -438,15 +443,15 @@ def _device(module):
 
 
 def _check_ops(module):
-    """Refuses ops that would run, but give something else than in PyTorch."""
+    """Refuses ops that would run, but give different results than in PyTorch."""
     graphs = [part.graph for part in module.modules() if isinstance(part, torch.fx.GraphModule)]
     for node in (node for graph in graphs for node in graph.nodes):
-        # Higher-order ops have others as arguments.
+        # Higher-order ops take other ops as arguments.
         for op in (part for part in (node.target, *node.args) if isinstance(part, torch._ops.OpOverload)):
             where = (node.meta.get("stack_trace") or "").strip().splitlines()
             named = f"'{node}' is {op}" + (f" ({where[-2].strip()})" if len(where) > 1 else "")
             if torch.Tag.nondeterministic_seeded in op.tags and not _is_without_dropout(op, node):
-                raise SymplanError(f"{named}, whose random numbers only PyTorch's generator has")
+                raise SymplanError(f"{named}, whose random numbers only PyTorch's generator can draw")
             collective = "c10d" in op.namespace or op.namespace in ("symm_mem", "_dtensor")
             if collective and dist.is_initialized() and dist.get_world_size() > 1:
                 raise SymplanError(
@@ -458,7 +463,7 @@ def _check_ops(module):
 
 
 def _is_without_dropout(op, node):
-    """Whether an op draws random numbers only for a dropout that it is not asked for, as attention does."""
+    """Whether an op, such as attention, would draw random numbers only for dropout, and its dropout is 0."""
     for i, argument in enumerate(op._schema.arguments):
         if op is node.target and argument.name == "dropout_p":
             given = node.args[i] if i < len(node.args) else node.kwargs.get("dropout_p", argument.default_value)
@@ -467,7 +472,10 @@ def _is_without_dropout(op, node):
 
 
 def _without_constants(module):
-    """The module with its constant tensors as inputs behind the others, since a graph's text has none, and those tensors."""
+    """Returns the module with its constant tensors as additional last inputs, and these tensors.
+
+    The text of a graph cannot contain tensors.
+    """
     lifted = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
     graph = lifted.graph
     last = next(node for node in graph.nodes if node.op != "placeholder").prev

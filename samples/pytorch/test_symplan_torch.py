@@ -1,4 +1,4 @@
-"""Tests of symplan_torch.py: each compares with eager execution. SYMPLAN_HOME has to be set.
+"""Tests of symplan_torch.py: each compares with eager execution. Set SYMPLAN_HOME first.
 
     python test_symplan_torch.py [TEST…]
 
@@ -17,7 +17,7 @@ import warnings
 from pathlib import Path
 from unittest import mock
 
-# Before there is a JVM, which then passes on what is not its own.
+# Must come before the JVM starts: the JVM then passes on faults that are not its own.
 faulthandler.enable()
 
 import torch
@@ -48,7 +48,7 @@ class Norm(torch.nn.Module):
 
 
 class Block(torch.nn.Module):
-    """A layer as Llama has it, with rotary embeddings and fewer heads of keys than of queries."""
+    """A layer like those of Llama, with rotary embeddings and fewer heads of keys than of queries."""
 
     def __init__(self, size=64, heads=4, groups=2):
         super().__init__()

@@ -14,10 +14,10 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * What the ranks of a program must agree on before one touches another's memory: the arena's size,
- * and the order, algorithm, ranks and symmetric addresses of the collectives.
+ * The terms on which the ranks of a program must agree before one touches another's memory: the
+ * arena's size, and the order, algorithm, ranks and symmetric addresses of the collectives.
  *
- * <p>Where the ranks are processes of their own, each sends its terms to the others.
+ * <p>If each rank is a process, each sends its terms to the others.
  */
 public final class Agreement {
   private Agreement() {}
@@ -27,7 +27,7 @@ public final class Agreement {
    *
    * @param text its description; the same on all ranks
    * @param members the ranks that take part, which these must agree on; empty for all
-   * @param sent for each member, the bytes sent to it; empty where all send equally much
+   * @param sent for each member, the bytes sent to it; empty if all send equally much
    * @param received for each member, the bytes expected from it
    * @param location in the program, for people
    */

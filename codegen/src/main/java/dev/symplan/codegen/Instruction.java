@@ -42,7 +42,7 @@ public sealed interface Instruction {
    * A local op.
    *
    * @param args one for each parameter of the schema
-   * @param results empty where a result does not exist
+   * @param results empty if a result does not exist
    * @param group the ranks that a custom op communicates with; empty for all other ops
    * @param name what messages call it: its first result
    */
@@ -100,8 +100,8 @@ public sealed interface Instruction {
   /**
    * A collective, with the barriers that it begins and ends with.
    *
-   * @param reduceOp empty where nothing is reduced
-   * @param root the group rank that a broadcast comes from; -1 where there is none
+   * @param reduceOp empty if nothing is reduced
+   * @param root the group rank that a broadcast comes from; -1 if none exists
    * @param sendRows rows of each peer in the operand of an all_to_all; empty means equal parts
    * @param receiveRows rows of each peer in its result
    * @param dims along which dimensions the ranks' slices lie
@@ -147,13 +147,13 @@ public sealed interface Instruction {
   }
 
   /**
-   * Where another graph of the program begins: everything before it has ended, and a session may
+   * The begin of another graph of the program: everything before it has ended, and a session may
    * stop here.
    *
-   * @param graph the name of the graph behind it
+   * @param graph the name of the graph after it
    * @param inputs the number of inputs of the graphs before it
    * @param outputs the number of outputs of the graphs before it
-   * @param independent whether nothing behind it needs what is made, or was donated, before it
+   * @param independent whether nothing after it needs what is made, or was donated, before it
    */
   record Border(String graph, int inputs, int outputs, boolean independent) implements Instruction {
     @Override

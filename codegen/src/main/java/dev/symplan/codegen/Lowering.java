@@ -147,7 +147,7 @@ public final class Lowering {
     }
   }
 
-  /** Whether what a concatenation joins was written one behind the other where its result lies. */
+  /** Whether what a concatenation joins was written one after the other where its result lies. */
   private boolean isJoined(Op op) {
     var result = tensor(op.result());
     var pieces = op.args().getFirst().operands().stream().map(this::tensor).toList();

@@ -21,7 +21,7 @@ public sealed interface Operand {
   record Tensor(TensorRef ref) implements Operand {}
 
   /**
-   * What a fused instruction passes from part to part, element by element.
+   * A value that a fused instruction passes from part to part, element by element.
    *
    * @param index its number in the instruction
    * @param type as if it were in memory

@@ -7,7 +7,7 @@ import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
 
 /**
- * What one rank executes, over and over.
+ * The program that one rank executes in each run.
  *
  * @param localBytes the size of its local arena
  * @param inputs where each graph input is; empty for plain numbers

@@ -12,10 +12,10 @@ import dev.symplan.codegen.Transfer.Slot;
  */
 public sealed interface Transfer {
 
-  /** Where bytes come from, or go to. */
+  /** The source or target of bytes. */
   sealed interface Endpoint {}
 
-  /** Which tensor of a rank. */
+  /** The tensor of a rank. */
   enum Role {
     OPERAND,
     RESULT,
@@ -31,7 +31,7 @@ public sealed interface Transfer {
   record InTensor(Role role, int member, long offset, Rows rows) implements Endpoint {}
 
   /**
-   * How bytes that are numbered one by one lie in memory: in rows at equal distances.
+   * The layout of numbered bytes in memory: rows at equal distances.
    *
    * @param bytes of a row
    * @param pitch bytes from the beginning of one row to that of the next

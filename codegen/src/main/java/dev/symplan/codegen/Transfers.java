@@ -30,9 +30,9 @@ import java.util.Set;
 import java.util.stream.IntStream;
 
 /**
- * Which bytes each rank moves from where to where in the collectives of an executable, as the
- * {@link Protocol} of the variant says. The host backend carries this out, the CUDA backend makes
- * kernels, copies and calls of it, and models of the variants are made of it.
+ * The transfers of each rank in the collectives of an executable, derived from the {@link Protocol}
+ * of the variant. The host backend executes them. The CUDA backend makes kernels, copies and calls
+ * of them, and tests make models of the variants of them.
  */
 public final class Transfers {
   private final ImmutableList<ImmutableMap<Integer, Collective>> byIndex;

@@ -1,4 +1,4 @@
-/** From a plan to what each rank executes: instructions with addresses, streams and events. */
+/** Turns a plan into the program of each rank: instructions with addresses, streams and events. */
 @NullMarked
 package dev.symplan.codegen;
 

@@ -3,7 +3,7 @@ package dev.symplan.ir;
 import com.google.common.collect.ImmutableList;
 import java.util.function.UnaryOperator;
 
-/** Lists of which large graphs have many. */
+/** Lists that are frequent in large graphs. */
 public final class ImmutableLists {
   private ImmutableLists() {}
 

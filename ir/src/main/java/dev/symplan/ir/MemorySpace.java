@@ -3,7 +3,7 @@ package dev.symplan.ir;
 import java.util.Arrays;
 import java.util.Optional;
 
-/** Where a graph asks a value to live; {@link #ANY} leaves it to the planner. */
+/** The memory in which a graph wants a value; {@link #ANY} leaves the choice to the planner. */
 public enum MemorySpace {
   /** The planner decides. */
   ANY(""),

@@ -8,7 +8,7 @@ import java.util.Arrays;
  *
  * @param sizes the shape, outermost dimension first; empty for a scalar tensor
  * @param strides the distance in elements between neighbours along each dimension; never negative,
- *     0 where a dimension is expanded
+ *     0 if a dimension is expanded
  * @param space the memory that the graph asks for
  */
 public record TensorType(
@@ -108,7 +108,7 @@ public record TensorType(
     return numel() * dtype.bytes();
   }
 
-  /** {@return the bytes from the first element to behind the last one, gaps included} */
+  /** {@return the bytes from the first element to after the last one, gaps included} */
   public long storageBytes() {
     long last = 0;
     for (int i = 0; i < sizes.length(); i++) {

@@ -1,4 +1,4 @@
 package dev.symplan.ir;
 
-/** What a value is. */
+/** The type of a value. */
 public sealed interface Type permits TensorType, ScalarType, NoneType {}

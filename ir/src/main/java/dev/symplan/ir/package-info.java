@@ -1,4 +1,4 @@
-/** What graphs are made of: types, values, arguments and process groups. All of it is immutable. */
+/** The parts of graphs: types, values, arguments and process groups. All of them are immutable. */
 @NullMarked
 package dev.symplan.ir;
 

@@ -31,7 +31,10 @@ public final class CustomOp {
 
   private CustomOp() {}
 
-  /** {@code result = input of the next rank}; the runtime's barriers stand around the call. */
+  /**
+   * Computes {@code result = input of the next rank}. The runtime's barriers come before and after
+   * the call.
+   */
   static void exchange(HostCall call) {
     var group = call.group();
     var next = group.peers("input").get((group.self() + 1) % group.size());

@@ -52,8 +52,8 @@ class ConsumerTest {
   }
 
   /**
-   * Ten lines that use Java's modules: no two jars share a package or a name. Modules without a
-   * descriptor do not say what they need, so that all are added.
+   * Runs a program of ten lines that uses Java's modules: no two jars share a package or a name.
+   * Modules without a descriptor do not say what they need, so all modules are added.
    */
   @Test
   void aProgramOfAModuleCompilesAndRuns() throws Exception {

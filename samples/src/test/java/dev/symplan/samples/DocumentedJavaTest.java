@@ -20,13 +20,16 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The Java of README and docs compiles, with the imports of the samples; the README's runs. */
+/**
+ * Compiles the Java code of README and docs, with the imports of the samples, and runs the README's
+ * program.
+ */
 class DocumentedJavaTest {
   private static final Path ROOT = Path.of(System.getProperty("symplan.root", ".."));
   private static final Pattern BLOCK =
       Pattern.compile("^```java\\n(.*?)^```$", Pattern.MULTILINE | Pattern.DOTALL);
 
-  /** What fragments use beside what {@link QuickStart} and {@link CustomOp} do. */
+  /** Imports of fragments that neither {@link QuickStart} nor {@link CustomOp} has. */
   private static final String IMPORTS =
       """
       import dev.symplan.ir.aten.BuiltinOps;

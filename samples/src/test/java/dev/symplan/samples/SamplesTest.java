@@ -54,7 +54,7 @@ class SamplesTest {
     assertThat(second).isEqualTo(first);
   }
 
-  /** The graph of an op that only {@link CustomOp} has an implementation of has a test there. */
+  /** Leaves out the graph whose op only {@link CustomOp} implements; it has its own test. */
   static Stream<Arguments> graphsOfBuiltInOps() throws IOException {
     return graphs().stream()
         .filter(graph -> !graph.endsWith("custom_op.graph"))
@@ -99,7 +99,7 @@ class SamplesTest {
     assertThat(output.get(3, 5)).isCloseTo(expected, offset(1e-5));
   }
 
-  /** Element [3, 5] of a rank's x times w. */
+  /** {@return element [3, 5] of a rank's x times w} */
   private static double product(int rank) {
     var x = made(rank, 0, 16, 64);
     var w = made(rank, 1, 64, 64);

@@ -111,7 +111,7 @@ record Expansion(OpCall call, ImmutableList<Optional<TensorType>> results) {
         .joined();
   }
 
-  /** What expressions of a step are bound to. */
+  /** The values that expressions of a step are bound to. */
   private record Values(
       Map<String, Seen> operands, Map<String, Arg> constants, List<Seen> results, long rowElements)
       implements Call {

@@ -40,7 +40,7 @@ final class Norms {
   private Norms() {}
 
   /**
-   * How an op sees its tensors.
+   * The view that an op has of its tensors.
    *
    * @param sizes of the input
    * @param row the dimensions that statistics are of

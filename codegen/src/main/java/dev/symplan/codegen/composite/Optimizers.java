@@ -32,7 +32,7 @@ final class Optimizers {
     return steps.build();
   }
 
-  /** The results are the first lists, with what the values are, behind each other. */
+  /** The results are the first lists, with what the values are, one after another. */
   private static ImmutableList<Step> step(Expansion call, int item) {
     var sizes = call.call().values("self").get(item).tensor().sizes();
     var one = ImmutableLongArray.copyOf(Collections.nCopies(sizes.length(), 1L));

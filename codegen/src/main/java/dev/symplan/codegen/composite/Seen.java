@@ -33,7 +33,7 @@ public record Seen(Source source, TensorType type, boolean copied) {
     return new Seen(source, new TensorType(type.dtype(), sizes, strides, MemorySpace.ANY), copied);
   }
 
-  /** {@return how far apart neighbours along a dimension are; 0 where it is broadcast} */
+  /** {@return how far apart neighbours along a dimension are; 0 if it is broadcast} */
   public long stride(int dim) {
     return type.size(dim) == 1 ? 0 : type.stride(dim);
   }

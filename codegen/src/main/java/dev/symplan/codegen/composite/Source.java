@@ -3,13 +3,13 @@ package dev.symplan.codegen.composite;
 import dev.symplan.codegen.expr.Blocks;
 import dev.symplan.ir.DType;
 
-/** Where the elements that a {@link Step} reads or writes are. */
+/** The place of the elements that a {@link Step} reads or writes. */
 public sealed interface Source {
 
   /**
    * An argument of the call.
    *
-   * @param item the position in a list; 0 where the argument is one tensor
+   * @param item the position in a list; 0 if the argument is one tensor
    */
   record Argument(String param, int item) implements Source {}
 

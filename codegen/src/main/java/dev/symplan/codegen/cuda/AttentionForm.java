@@ -12,7 +12,7 @@ import dev.symplan.planner.machine.LibraryAttention;
 import java.util.Optional;
 import java.util.stream.Stream;
 
-/** Which attention may go to cuDNN, as far as the step itself decides it. */
+/** Decides by the step alone which attention may go to cuDNN. */
 final class AttentionForm {
 
   private AttentionForm() {}

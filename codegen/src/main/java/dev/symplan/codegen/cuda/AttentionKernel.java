@@ -345,7 +345,7 @@ final class AttentionKernel {
     return "%s = %s;".formatted(element(ref, indices), CTypes.narrow(ref.type().dtype(), value));
   }
 
-  /** Has a name, with {@code [d]} behind it, stand for an element of a row. */
+  /** Has a name, with {@code [d]} after it, stand for an element of a row. */
   private void row(String name, TensorRef ref, String batch, String head, String row) {
     put(name + "[d]", value(ref, batch, head, row, "d"));
   }

@@ -69,7 +69,7 @@ final class AttentionLowering {
   private final OpArguments arguments;
   private final Problem problem;
 
-  /** As it is in memory: of size 1 where it is broadcast. */
+  /** As it is in memory: of size 1 if it is broadcast. */
   private final Optional<TensorRef> bias;
 
   private AttentionLowering(int rank, OpArguments arguments) {

@@ -1,11 +1,11 @@
 package dev.symplan.codegen.cuda;
 
 /**
- * How ranks meet inside kernels, and how they read and write each other's memory.
+ * The code by which ranks meet inside kernels, and read and write each other's memory.
  *
  * <p>Blocks meet, not ranks: block {@code b} of a rank raises a flag at each peer's block {@code b}
- * and waits for theirs. That suffices, as each kernel is behind all earlier work of its stream, and
- * ends when its last block does. Flags only ever rise, so that nobody has to lower them: the scheme
+ * and waits for theirs. That suffices, as each kernel is after all earlier work of its stream, and
+ * ends when its last block does. Flags only ever rise, so no rank needs to lower them: the scheme
  * of vLLM's {@code custom_all_reduce.cuh}.
  *
  * <p>No block waits for ever: one that has waited too long gives up and sets a flag for all.
@@ -117,7 +117,7 @@ final class BarrierCode {
     /**
      * {@return what {@link #between} goes by}
      *
-     * @param pushes whether peers' memory is written, so that flags are raised behind the data
+     * @param pushes whether peers' memory is written, so that flags are raised after the data
      */
     String define(boolean pushes) {
       return BarrierCode.define("START", start)

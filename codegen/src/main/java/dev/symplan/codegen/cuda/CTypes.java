@@ -2,7 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import dev.symplan.ir.DType;
 
-/** How element types are kept and computed with in CUDA C++. */
+/** The types that hold elements in CUDA C++, and the types that compute with them. */
 final class CTypes {
 
   /** Conversions that all generated kernels begin with; no header is needed. */

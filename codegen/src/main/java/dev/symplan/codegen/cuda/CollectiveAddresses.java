@@ -16,7 +16,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.ArenaKind;
 
-/** One rank's part of a collective: who the others are, and where their tensors lie. */
+/** One rank's part of a collective: the other ranks, and the addresses of their tensors. */
 final class CollectiveAddresses {
 
   /** Threads of a block of kernels that meet, or move a lot. */

@@ -12,7 +12,7 @@ final class CollectiveKernels {
   enum Direction {
     /** Peers' memory is read; their flags only say that they are there. */
     PULL,
-    /** Peers' memory is written; flags are raised behind the data. */
+    /** Peers' memory is written; flags are raised after the data. */
     PUSH
   }
 

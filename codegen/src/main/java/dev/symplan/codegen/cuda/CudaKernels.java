@@ -19,7 +19,7 @@ import java.util.function.Function;
 public final class CudaKernels {
 
   /**
-   * How many threads run a kernel.
+   * The number of threads that run a kernel.
    *
    * @param blocks at least 1
    * @param threads of a block: a multiple of 32, at most 1,024

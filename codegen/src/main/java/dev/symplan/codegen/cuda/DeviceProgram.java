@@ -5,7 +5,7 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.planner.machine.Workspace;
 
 /**
- * What one rank's GPU does in a run.
+ * The program of one rank's GPU for a run.
  *
  * @param begins for each graph of the program, its first step
  * @param events the number of events
@@ -20,7 +20,7 @@ public record DeviceProgram(
   /** Counts, 4 bytes each, of one signal pad: of meetings by block, and one of pushes. */
   public static final int COUNTS = MAX_BLOCKS + 16;
 
-  /** What every byte of the symmetric arena is before the first run: workspaces are empty. */
+  /** The value of every byte of the symmetric arena before the first run: workspaces are empty. */
   public static final byte EMPTY = Workspace.EMPTY;
 
   /** Ranks of a group whose memory generated kernels touch. */
@@ -37,7 +37,7 @@ public record DeviceProgram(
     return steps.subList(begins.get(graph), end(graph));
   }
 
-  /** {@return the step behind the last one of a graph of the program} */
+  /** {@return the step after the last one of a graph of the program} */
   public int end(int graph) {
     return graph + 1 < begins.length() ? begins.get(graph + 1) : steps.size();
   }

@@ -65,7 +65,7 @@ public sealed interface DeviceStep {
   }
 
   /**
-   * What a launch does for one instruction.
+   * The share of one instruction in a launch.
    *
    * @param label what messages call the instruction
    * @param bytes that it moves at least
@@ -208,10 +208,10 @@ public sealed interface DeviceStep {
   }
 
   /**
-   * What the softmax of attention is of.
+   * The scores that the softmax of attention takes.
    *
    * @param key with as many heads as the query, or a divisor of that
-   * @param bias what is added to scaled scores, of size 1 where it is broadcast
+   * @param bias what is added to scaled scores, of size 1 if it is broadcast
    * @param causal whether the row {@code i} of the query sees the keys up to {@code i} only
    */
   record Scores(
@@ -241,7 +241,7 @@ public sealed interface DeviceStep {
       String label)
       implements DeviceStep {}
 
-  /** Which function of NCCL's. */
+  /** A function of NCCL. */
   enum NcclFunction {
     ALL_REDUCE,
     ALL_GATHER,
@@ -256,8 +256,8 @@ public sealed interface DeviceStep {
    * One call; {@code SEND} and {@code RECEIVE} have the same address twice.
    *
    * @param count in elements, as the function counts
-   * @param reduceOp empty where nothing is reduced
-   * @param peer the root of a broadcast, or the other side, in the group; -1 where there is none
+   * @param reduceOp empty if nothing is reduced
+   * @param peer the root of a broadcast, or the other side, in the group; -1 if none exists
    */
   record NcclCall(
       NcclFunction function,

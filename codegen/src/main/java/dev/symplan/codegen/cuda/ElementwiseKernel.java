@@ -147,8 +147,8 @@ final class ElementwiseKernel {
   }
 
   /**
-   * {@return statements that take the element {@code i} through the parts; empty where it is not
-   * the {@code i}-th of every tensor}
+   * {@return statements that take the element {@code i} through the parts; empty if it is not the
+   * {@code i}-th of every tensor}
    *
    * @param parts which are {@linkplain #supports supported}
    * @param memory gets what else is read and written

@@ -60,7 +60,7 @@ final class FusedLowering {
         : RowLowering.fused(rank, fused);
   }
 
-  /** Whether a part before a position passes something on to one behind it. */
+  /** Whether a part before a position passes something on to one after it. */
   private static boolean passesOn(Fused fused, int position) {
     var parts = fused.parts();
     return parts.subList(0, position).stream()

@@ -48,7 +48,7 @@ public sealed interface KernelArgument {
     FAILURE
   }
 
-  /** How long a kernel waits for its peers, in nanoseconds. */
+  /** The time that a kernel waits for its peers, in nanoseconds. */
   enum Timeout implements KernelArgument {
     TIMEOUT
   }

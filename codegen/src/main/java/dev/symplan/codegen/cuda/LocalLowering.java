@@ -85,7 +85,7 @@ final class LocalLowering {
     return lowering.steps.build();
   }
 
-  /** {@return what kind of implementation an op has; empty where it has none} */
+  /** {@return what kind of implementation an op has; empty if it has none} */
   static Optional<String> family(OpDef def) {
     return Family.of(def).map(family -> family.text);
   }

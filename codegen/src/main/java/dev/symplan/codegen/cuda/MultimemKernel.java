@@ -11,7 +11,7 @@ import dev.symplan.ir.op.ReduceOp;
  *
  * <p>Multicast addresses are aliases of memory that other kernels reach by its own addresses. PTX
  * orders accesses by different addresses of one location only where an alias fence lies between
- * them, so each thread has one before its first access through multicast and one behind its last.
+ * them, so each thread has one before its first access through multicast and one after its last.
  */
 final class MultimemKernel {
   private static final String MULTIMEM =

@@ -70,7 +70,7 @@ final class NcclLowering {
     var reduceOp = part.collective.reduceOp().orElseThrow();
     var dtype = part.computedIn();
     if (dtype == DType.BOOL) {
-      // NCCL has no bool: bytes of 0 and 1, whose sum is 1 where any of them is.
+      // NCCL has no bool: bytes of 0 and 1, whose sum is 1 if any of them is.
       dtype = DType.U8;
       reduceOp = reduceOp == ReduceOp.SUM ? ReduceOp.MAX : reduceOp;
     }

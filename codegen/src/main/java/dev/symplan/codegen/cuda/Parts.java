@@ -12,7 +12,10 @@ import dev.symplan.ir.TensorType;
 import java.util.List;
 import java.util.Optional;
 
-/** What kernels ask of an op: its tensors' types, its arguments, and whether it can be had. */
+/**
+ * The properties of an op that kernels need: the types of its tensors, its arguments, and whether
+ * it is supported.
+ */
 final class Parts {
   private Parts() {}
 
@@ -77,7 +80,7 @@ final class Parts {
         .orElseThrow(() -> unsupported(part));
   }
 
-  /** {@return an argument; empty where the schema has no such parameter} */
+  /** {@return an argument; empty if the schema has no such parameter} */
   static Optional<Operand> argument(Part part, String param) {
     var schema = part.def().schema();
     return schema.hasParam(param)

@@ -87,7 +87,7 @@ final class PushKernel {
       }
       """;
 
-  /** Each word of data is in one of 8 bytes, which are stored at once, behind one that is 0. */
+  /** Each word of data is in one of 8 bytes, which are stored at once, after one that is 0. */
   private static final String FLAGS =
       """
 

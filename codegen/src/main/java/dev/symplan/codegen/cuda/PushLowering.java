@@ -58,7 +58,7 @@ final class PushLowering {
         words.build());
   }
 
-  /** Nobody sends anything to itself. */
+  /** No rank sends anything to itself. */
   private KernelArgument argument(int tensor, Slot slot) {
     // It lies at the same offset in each half.
     long apart =

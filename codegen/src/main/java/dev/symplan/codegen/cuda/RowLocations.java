@@ -9,8 +9,8 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * Where the elements of rows are, as C++: pointers {@code p0}, {@code p1} and so on to where a row
- * begins, and from there by the element's number or its indices {@code j0}, {@code j1}.
+ * The addresses of the elements of rows, as C++: pointers {@code p0}, {@code p1} and so on to where
+ * a row begins, and from there by the element's number or its indices {@code j0}, {@code j1}.
  */
 final class RowLocations {
   private record Base(

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * How the threads of a block share rows.
+ * The division of rows among the threads of a block.
  *
  * @param perRow how many share a row
  * @param together how many rows a block takes at once
@@ -113,7 +113,7 @@ record RowThreads(int perRow, int together, boolean across, Vectors vectors) {
   }
 
   /**
-   * Has threads leave what they kept for others, who take it in order.
+   * Lets threads store what they kept for other threads, which take it in order.
    *
    * @param slots how many leave theirs
    * @param slot where a thread leaves its own

@@ -3,7 +3,8 @@ package dev.symplan.codegen.cuda;
 import dev.symplan.codegen.Transfer.Rows;
 
 /**
- * How the bytes lie that a kernel reads, and those that it writes, where it counts them one by one.
+ * The layout of the bytes that a kernel reads, and of those that it writes, if it counts them one
+ * by one.
  *
  * @param source of all addresses that are read
  * @param target of all addresses that are written

@@ -128,8 +128,8 @@ final class StreamedProduct {
   }
 
   /**
-   * {@return a launch of two products and the elementwise ops that come right behind them; empty
-   * where these do not go element by element over both results, or write what other blocks read}
+   * {@return a launch of two products and the elementwise ops that come right after them; empty if
+   * these do not go element by element over both results, or write what other blocks read}
    *
    * @param other may {@linkplain #joins join} the first
    */

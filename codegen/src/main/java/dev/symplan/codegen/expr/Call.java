@@ -6,7 +6,7 @@ import dev.symplan.ir.TensorType;
 import java.util.List;
 import java.util.Optional;
 
-/** What a {@link Binding} asks of a call of an op. */
+/** The properties of a call that a {@link Binding} needs. */
 public interface Call {
 
   /** {@return whether the op has a parameter} */
@@ -28,6 +28,6 @@ public interface Call {
   /** {@return the element type of the first result} */
   DType result();
 
-  /** {@return how many elements a row has; 1 where the op is by elements} */
+  /** {@return how many elements a row has; 1 if the op is by elements} */
   long rowElements();
 }

@@ -4,9 +4,9 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 
 /**
- * What is computed for one element. Truth is a number, 1 or 0; every number but 0 is true.
+ * A computation for one element. Truth is a number, 1 or 0; every number except 0 is true.
  *
- * <p>Equal expressions have equal values, so what is there already is not computed again.
+ * <p>Equal expressions have equal values, so an existing one is not computed again.
  */
 public sealed interface Expr {
 

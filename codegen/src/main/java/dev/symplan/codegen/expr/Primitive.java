@@ -3,7 +3,7 @@ package dev.symplan.codegen.expr;
 import com.google.common.base.Ascii;
 
 /**
- * What expressions are made of.
+ * The building blocks of expressions.
  *
  * <p>The names are C's where C has such a function. {@code fmin} and {@code fmax} pass a NaN over,
  * {@code minimum} and {@code maximum} keep it.
@@ -194,7 +194,7 @@ public sealed interface Primitive {
     }
   }
 
-  /** What makes one value of the values of a row. */
+  /** Combines the values of a row into one value. */
   enum Fold implements Primitive {
     SUM(0),
     PROD(1),
@@ -222,7 +222,7 @@ public sealed interface Primitive {
     }
   }
 
-  /** What makes one value for each element of a row, of those up to it. */
+  /** Gives each element of a row one value, from the elements up to it. */
   enum Scan implements Primitive {
     CUMSUM(Fold.SUM),
     CUMPROD(Fold.PROD);

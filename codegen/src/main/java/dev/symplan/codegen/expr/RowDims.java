@@ -4,7 +4,7 @@ import dev.symplan.ir.Arg;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/** Which dimensions of its operands make the rows that an op folds, scans or normalizes. */
+/** The dimensions of its operands that make the rows that an op folds, scans or normalizes. */
 public final class RowDims {
   private RowDims() {}
 

@@ -1,11 +1,11 @@
 /**
- * What ops compute, once for all backends.
+ * The meaning of ops, once for all backends.
  *
- * <p>{@code expressions.txt} says for each op what its results are, as {@link Expr}s of its
- * parameters: of one element for elementwise ops; of one element or one row for ops that fold, scan
- * or normalize rows. {@link Binding} puts a call's constants into them and decides what depends on
- * constants and element types, such as which branch is taken and the type that is computed in. What
- * remains refers to tensors only.
+ * <p>For each op, {@code expressions.txt} gives its results as {@link Expr}s of its parameters: of
+ * one element for elementwise ops; of one element or one row for ops that fold, scan or normalize
+ * rows. {@link Binding} puts a call's constants into them, and decides everything that depends on
+ * constants and element types, such as branches and the type of computation. The rest refers only
+ * to tensors.
  *
  * <p>A backend gives each {@link Primitive} its meaning: {@link Blocks} computes them in f64 or in
  * 64-bit integers on the host, {@code codegen.cuda} prints them in f32 (f64 for f64). A few

@@ -109,7 +109,7 @@ class CoverageTest {
     }
   }
 
-  /** Overloads in braces behind their op. */
+  /** Overloads in braces after their op. */
   private static String text(TreeSet<String> ops) {
     var overloads = new TreeMap<String, List<String>>();
     for (var op : ops) {

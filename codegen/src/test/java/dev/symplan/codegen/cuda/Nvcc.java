@@ -48,7 +48,7 @@ final class Nvcc {
     Tools.assumeInstalled("nvcc");
     var text = new StringBuilder();
     for (int i = 0; i < kernels.size(); i++) {
-      // Each in a namespace of its own, its macros undone behind it.
+      // Each in a namespace of its own, its macros undone after it.
       var kernel = kernels.get(i).replace("symplan_kernel", "kernel" + i);
       text.append("namespace n%s {\n%s}\n".formatted(i, kernel));
       kernel

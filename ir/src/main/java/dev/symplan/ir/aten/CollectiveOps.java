@@ -253,7 +253,7 @@ final class CollectiveOps {
                   call.spec().param(Role.INPUT_SPLIT_SIZES),
                   Shapes.sum(sent),
                   Units.count(input.size(0), "row")),
-          "splits that only a run knows get a bound together: --dim-max u0+u1=%s"
+          "if only a run knows the splits, bound their sum: --dim-max u0+u1=%s"
               .formatted(input.size(0)));
     }
     return withSize(input, 0, received.isEmpty() ? input.size(0) : Shapes.sum(received));

@@ -188,7 +188,7 @@ final class CopyOps {
   private static OpResult joined(OpCall call) {
     var tensors = call.values("tensors");
     if (tensors.isEmpty()) {
-      throw new OpTypeException("there is nothing to join");
+      throw new OpTypeException("no tensors to join");
     }
     for (var tensor : tensors) {
       if (tensor.tensor().rank() == 0) {
@@ -236,7 +236,7 @@ final class CopyOps {
   private static OpResult stacked(OpCall call) {
     var tensors = call.values("tensors");
     if (tensors.isEmpty()) {
-      throw new OpTypeException("there is nothing to stack");
+      throw new OpTypeException("no tensors to stack");
     }
     var first = tensors.getFirst();
     for (var tensor : tensors) {

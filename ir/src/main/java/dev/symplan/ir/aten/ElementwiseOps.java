@@ -307,7 +307,7 @@ final class ElementwiseOps {
     var mode = call.string("rounding_mode");
     if (!mode.equals("trunc") && !mode.equals("floor")) {
       throw new OpTypeException(
-          "there is no rounding mode '%s'".formatted(mode), "'trunc', 'floor' or None");
+          "unknown rounding mode '%s'".formatted(mode), "'trunc', 'floor' or None");
     }
     return ElementwiseTypes.computed(call, Takes.ANY, Gives.SAME, "self", "other");
   }

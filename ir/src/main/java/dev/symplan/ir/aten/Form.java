@@ -13,7 +13,7 @@ import java.util.function.Function;
 /**
  * An op that computes what another op does, from the arguments of that op.
  *
- * @param from for each parameter of {@code def}, which of those arguments it is given; -1 where it
+ * @param from for each parameter of {@code def}, which of those arguments it is given; -1 if it
  *     keeps its default
  */
 public record Form(OpDef def, ImmutableIntArray from) {

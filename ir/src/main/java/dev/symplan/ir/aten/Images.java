@@ -10,7 +10,7 @@ import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** What ops on images [batch, channels, …] have in common. */
+/** Common checks of ops on images [batch, channels, …]. */
 final class Images {
   private static final int[][] CHANNELS_LAST = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
 

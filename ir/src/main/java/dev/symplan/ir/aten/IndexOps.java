@@ -404,7 +404,7 @@ final class IndexOps {
             : ImmutableList.of("add", "multiply");
     if (!known.contains(call.string("reduce"))) {
       throw new OpTypeException(
-          "there is no reduction '%s' here".formatted(call.string("reduce")),
+          "unknown reduction '%s'".formatted(call.string("reduce")),
           "reductions: " + String.join(", ", known));
     }
   }

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/** Where PyTorch puts the elements of results. */
+/** The layouts that PyTorch gives to results. */
 public final class Layouts {
   private Layouts() {}
 
@@ -72,7 +72,7 @@ public final class Layouts {
     return order;
   }
 
-  /** Positive where {@code outer} should lie further in than {@code inner}; 0 where it is open. */
+  /** Positive where {@code outer} should lie further in than {@code inner}; 0 if it is open. */
   private static int compare(
       ImmutableLongArray sizes, List<TensorType> operands, int outer, int inner) {
     for (var operand : operands) {
@@ -135,7 +135,7 @@ public final class Layouts {
             case "channels_last_3d" -> channelsLast(type, 5);
             default ->
                 throw new OpTypeException(
-                    "there is no memory format torch." + name,
+                    "unknown memory format torch." + name,
                     "torch.preserve_format, torch.contiguous_format, torch.channels_last,"
                         + " torch.channels_last_3d");
           };

@@ -356,7 +356,7 @@ final class NormOps {
     long reduction = call.integer("reduction");
     if (reduction < 0 || reduction > 2) {
       throw new OpTypeException(
-          "there is no reduction %s".formatted(reduction), "0 is none, 1 the mean, 2 the sum");
+          "unknown reduction %s".formatted(reduction), "0 is none, 1 the mean, 2 the sum");
     }
     return reduction != 0;
   }

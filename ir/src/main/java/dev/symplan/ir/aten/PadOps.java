@@ -70,7 +70,7 @@ final class PadOps {
     var mode = call.string("mode");
     if (!MODES.contains(mode)) {
       throw new OpTypeException(
-          "there is no padding mode '%s'".formatted(mode), "modes: " + String.join(", ", MODES));
+          "unknown padding mode '%s'".formatted(mode), "modes: " + String.join(", ", MODES));
     }
     if (mode.equals("constant")) {
       return CopyOps.padded(call, "pad");

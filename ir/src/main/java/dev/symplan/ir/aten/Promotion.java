@@ -100,7 +100,7 @@ public final class Promotion {
   /**
    * {@return the smallest type that holds both, as {@code torch.promote_types}}
    *
-   * @throws OpTypeException when there is none
+   * @throws OpTypeException when none exists
    */
   static DType of(DType a, DType b) {
     if (a == b) {

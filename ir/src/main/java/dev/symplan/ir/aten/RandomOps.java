@@ -122,7 +122,8 @@ final class RandomOps {
                   var seeds = call.tensor("seeds");
                   long index = call.integer("index");
                   if (seeds.rank() != 1 || index < 0 || index >= seeds.size(0)) {
-                    throw new OpTypeException("there is no seed %s in %s".formatted(index, seeds));
+                    throw new OpTypeException(
+                        "seed %s does not exist in %s".formatted(index, seeds));
                   }
                   return OpResult.fresh(DType.I64, ImmutableLongArray.of());
                 }),

@@ -192,7 +192,7 @@ public final class Shapes {
     return rest.build();
   }
 
-  /** {@return the number of steps in a half-open range; 0 where it is empty} */
+  /** {@return the number of steps in a half-open range; 0 if it is empty} */
   static long steps(long start, long end, long step) {
     return end <= start ? 0 : Math.ceilDiv(end - start, step);
   }

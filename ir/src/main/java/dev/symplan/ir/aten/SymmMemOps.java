@@ -199,7 +199,7 @@ final class SymmMemOps {
     if (call.schema().name().namespace().equals("symm_mem")
         && collective.reduceOp().orElseThrow() != ReduceOp.SUM) {
       throw new OpTypeException(
-          "adds up only, and cannot reduce with " + collective.reduceOp().orElseThrow(),
+          "only adds up, and cannot reduce with " + collective.reduceOp().orElseThrow(),
           "use _c10d_functional::" + collective.kind().text());
     }
   }

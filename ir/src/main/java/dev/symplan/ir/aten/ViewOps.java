@@ -158,7 +158,7 @@ final class ViewOps {
         .flatMap(specs -> specs);
   }
 
-  /** Views where nothing has to change. */
+  /** Views for which nothing must change. */
   private static Stream<OpSpec> maybeCopies() {
     return Stream.of(
             Table.ops(

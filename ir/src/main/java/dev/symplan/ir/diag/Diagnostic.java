@@ -6,7 +6,7 @@ import com.google.common.collect.ImmutableList;
  * One message about an input.
  *
  * @param message what is wrong, and what was expected; one line
- * @param hint what to do; empty where there is nothing to say
+ * @param hint what to do; empty if there is nothing to say
  * @param notes further lines
  */
 public record Diagnostic(
@@ -17,7 +17,7 @@ public record Diagnostic(
     String hint,
     ImmutableList<String> notes) {
 
-  /** How bad it is. */
+  /** The severity of a diagnostic. */
   public enum Severity {
     ERROR("error"),
     WARNING("warning");

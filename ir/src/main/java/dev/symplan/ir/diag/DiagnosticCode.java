@@ -3,7 +3,7 @@ package dev.symplan.ir.diag;
 import com.google.common.base.Ascii;
 
 /**
- * What can be wrong with an input. Names are stable: scripts and documentation may rely on them.
+ * The kinds of errors in an input. Names are stable: scripts and documentation may rely on them.
  *
  * <p>Each has a section in {@code docs/errors.md}.
  */
@@ -48,7 +48,7 @@ public enum DiagnosticCode {
   DYNAMIC_SIZE,
   /** The per-rank versions of a program do not agree. */
   RANKS_DISAGREE,
-  /** What graphs that are planned together hand to each other does not fit. */
+  /** Graphs that are planned together do not fit each other. */
   BAD_TIES,
   /** An op that is not known was imported from its annotated type. */
   OPAQUE_OP,

@@ -3,7 +3,7 @@ package dev.symplan.ir.diag;
 import java.util.Arrays;
 import java.util.Optional;
 
-/** Finds the name that somebody who wrote another one may have meant. */
+/** Finds the name that was probably meant by a misspelled one. */
 public final class Suggestions {
   private static final int MAX_LENGTH = 100;
 

@@ -10,7 +10,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What the types of an FX graph are for the values of its symbols. */
+/** The types of an FX graph for given values of its symbols. */
 final class Annotations {
 
   /**

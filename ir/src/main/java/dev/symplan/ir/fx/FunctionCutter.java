@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 final class FunctionCutter {
   private static final String HEAD = "def forward(";
 
-  /** What a function of a text is. */
+  /** The kind of a function in a text. */
   enum Kind {
     GRAPH(""),
     JOINT("the joint graph of forward and backward, which PyTorch splits before it runs anything"),

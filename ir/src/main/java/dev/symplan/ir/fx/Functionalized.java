@@ -12,7 +12,7 @@ import java.util.Optional;
 
 /**
  * Takes {@code auto_functionalized} and its second version apart: copies of what the operator
- * writes, the operator, which writes the copies, and the copies as results behind the operator's.
+ * writes, the operator, which writes the copies, and the copies as results after the operator's.
  *
  * <p>The second version ({@code _all_bases}) copies the tensors whose views are written, and says
  * which view each argument is.

@@ -52,14 +52,14 @@ public record FxFunction(
   /**
    * An argument of the graph.
    *
-   * @param type absent where none is written
+   * @param type absent if none is written
    */
   public record Param(String name, Optional<FxType> type, Span span) {}
 
   /**
    * {@code name: "type" = value}
    *
-   * @param type absent where none is written
+   * @param type absent if none is written
    */
   public record Statement(
       String name, Optional<FxType> type, FxExpr value, Span span, Notes notes) {}

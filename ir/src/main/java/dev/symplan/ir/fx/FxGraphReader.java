@@ -124,7 +124,7 @@ final class FxGraphReader {
                     Diagnostic.warning(
                         DiagnosticCode.MISSING_ANNOTATION,
                         param.span(),
-                        "inputs are printed without strides; they are taken to be row-major",
+                        "inputs are printed without strides; they are assumed to be row-major",
                         PRINT_HINT)));
   }
 
@@ -162,10 +162,11 @@ final class FxGraphReader {
         span,
         "the size %s has no value%s"
             .formatted(
-                symbol, bringer(symbol).map(name -> "; input '" + name + "' brings it").orElse("")),
+                symbol,
+                bringer(symbol).map(name -> "; input '" + name + "' provides it").orElse("")),
         symbol.matches("u[0-9]+")
             ? "it is known only when the program runs; give a bound to plan with: --dim-max"
-                + " %s=4096, or to the splits of a collective together: --dim-max %s+…=4096"
+                + " %s=4096, or for the sum of the splits of a collective: --dim-max %s+…=4096"
                     .formatted(symbol, symbol)
             : "give it: --dim %s=128, or a bound to plan with: --dim-max %s=4096"
                 .formatted(symbol, symbol));

@@ -215,7 +215,7 @@ final class FxReader {
             DiagnosticCode.SYNTAX,
             span,
             "this function ends without a return statement",
-            "the text seems to be cut: copy the whole graph, to its return"));
+            "the text seems to be truncated: copy the whole graph, to its return"));
   }
 
   private Optional<FxFunction.Statement> statement(boolean first) {

@@ -17,7 +17,7 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** What the names of an FX graph stand for, and the arguments that expressions of them make. */
+/** The meaning of the names in an FX graph, and the arguments that their expressions make. */
 final class FxScope {
 
   /**
@@ -120,7 +120,7 @@ final class FxScope {
     }
   }
 
-  /** {@return the value of an expression of sizes, or null where it is none} */
+  /** {@return the value of an expression of sizes, or null if it is none} */
   @Nullable Arg constant(FxExpr expr) {
     try {
       return switch (expr) {
@@ -196,7 +196,7 @@ final class FxScope {
         expr instanceof FxExpr.Name(String name)
             ? "'%s' is not an integer".formatted(name)
             : "an operand is not an integer",
-        "arithmetic outside operators is that of sizes");
+        "outside operators, only sizes can be computed");
   }
 
   private Arg named(String name) {
@@ -227,7 +227,7 @@ final class FxScope {
     if (name.startsWith("self.")) {
       throw new NoArgument(
           DiagnosticCode.UNSUPPORTED,
-          "'%s' is a constant of the module, which the text does not hold".formatted(name),
+          "'%s' is a constant of the module, which the text does not contain".formatted(name),
           "make it an input of the graph");
     }
     throw new NoArgument(
@@ -275,7 +275,7 @@ final class FxScope {
           "");
     }
     throw new NoArgument(
-        DiagnosticCode.UNSUPPORTED, "an index takes a result of an op out, and nothing else", "");
+        DiagnosticCode.UNSUPPORTED, "an index can only take one result of an op", "");
   }
 
   private static boolean isDevice(String target) {

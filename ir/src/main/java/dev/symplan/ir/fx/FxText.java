@@ -32,7 +32,7 @@ final class FxText {
    * The Python that one rank printed. Lines and columns are those of the whole text; the rest is
    * blank.
    *
-   * @param rank absent where the text does not say
+   * @param rank absent if the text does not say
    */
   record Listing(OptionalInt rank, SourceFile file) {}
 
@@ -110,7 +110,7 @@ final class FxText {
    * {@return the listings in a text, at least one; of several, each has a rank, in order}
    *
    * @param sink gets warnings of functions that are left out
-   * @throws CompileException when there is none
+   * @throws CompileException when none exists
    */
   static ImmutableList<Listing> listings(SourceFile file, DiagnosticSink sink) {
     var reader = new FxText(withoutColours(file));
@@ -146,7 +146,7 @@ final class FxText {
   }
 
   /**
-   * {@return the offset behind the tab of a line that belongs to the record above it, as {@code
+   * {@return the offset after the tab of a line that belongs to the record above it, as {@code
    * TORCH_TRACE} writes graphs; -1 for other lines}
    */
   private int payloadStart(int start, int end) {
@@ -177,7 +177,7 @@ final class FxText {
   }
 
   /**
-   * {@return the offset behind the prefix of a line, which may be {@code [rank0]:V1120
+   * {@return the offset after the prefix of a line, which may be {@code [rank0]:V1120
    * 21:20:19.453000 7731 torch/_inductor/compile_fx.py:1382] [0/0] [__post_grad_graphs] }, or any
    * of its parts}
    */
@@ -229,7 +229,7 @@ final class FxText {
       rank = Integer.parseInt(text, digits, at, 10);
     }
     at += 2;
-    // torchrun puts a blank behind its label only where a line does not start with one itself.
+    // torchrun puts a blank after its label only where a line does not start with one itself.
     return at < end && text.charAt(at) == ' ' && text.startsWith("[rank", at + 1) ? at + 1 : at;
   }
 
@@ -323,13 +323,13 @@ final class FxText {
       return Diagnostic.error(
           DiagnosticCode.SYNTAX,
           lineWith(" = torch.ops."),
-          "there is no def forward(…): above the statements",
+          "no def forward(…): was found above the statements",
           PRINT_HINT);
     }
     return Diagnostic.error(
         DiagnosticCode.SYNTAX,
         Span.ofFile(file),
-        "there is no graph in the text: no def forward(…):",
+        "the text contains no graph: no def forward(…):",
         PRINT_HINT);
   }
 

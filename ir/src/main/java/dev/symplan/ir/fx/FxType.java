@@ -6,13 +6,13 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** A type that torch.fx writes behind a name. */
+/** A type that torch.fx writes after a name. */
 public sealed interface FxType {
 
   /**
    * {@code f32[8, s77][16, 1]}
    *
-   * @param strides absent where none are written
+   * @param strides absent if none are written
    */
   record Tensor(
       DType dtype, ImmutableList<SizeExpr> sizes, Optional<ImmutableList<SizeExpr>> strides)

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Rewrites a graph into one that only calls operators: calls of subgraphs become their statements,
  * and other higher-order ops the operator that they wrap. Constants of the module become inputs
- * behind the others.
+ * after the others.
  */
 final class HigherOrder {
   private static final String OPS = "torch.ops.";
@@ -207,9 +207,9 @@ final class HigherOrder {
         DiagnosticCode.UNSUPPORTED,
         call.span(),
         controlFlow
-            ? "higher_order.%s decides while it runs which ops run; a plan is for a fixed list of ops"
+            ? "higher_order.%s chooses at run time which ops to run; a plan needs a fixed list of ops"
                 .formatted(op)
-            : "higher_order.%s calls another graph, and this release does not know how"
+            : "higher_order.%s calls another graph, which this release does not support"
                 .formatted(op),
         controlFlow
             ? "compile the branch or the body of the loop by itself, and print its graph:"
@@ -253,7 +253,7 @@ final class HigherOrder {
                 warnOnce(
                     DiagnosticCode.OPAQUE_OP,
                     call.span(),
-                    "%s is not known, so %s around it is planned as it is"
+                    "%s is not known, so %s around it is planned as an unknown op"
                         .formatted(op, call.target().substring(OPS.length())),
                     "for a better plan: print(%s._schema) prints the op's schema; put it into a"
                             .formatted(op)

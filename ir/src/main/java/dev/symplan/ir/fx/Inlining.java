@@ -30,7 +30,7 @@ final class Inlining {
   /**
    * Inlines one call.
    *
-   * @param subgraph without higher-order ops; its inputs behind the arguments are constants
+   * @param subgraph without higher-order ops; its inputs after the arguments are constants
    */
   static void inline(
       Rewriting rewriting,
@@ -49,7 +49,7 @@ final class Inlining {
   /**
    * {@return what is passed to the subgraph, which PyTorch 2.6 passes as a tuple}
    *
-   * @param first the position behind the subgraph
+   * @param first the position after the subgraph
    */
   static ImmutableList<FxExpr> arguments(FxExpr.Call call, String op, int first) {
     boolean named =

@@ -13,7 +13,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** What a graph reads of its module, as {@code self.name}: subgraphs and constants. */
+/**
+ * The attributes of its module that a graph reads as {@code self.name}: subgraphs and constants.
+ */
 final class ModuleAttributes {
   /** Ops whose result has the type of their argument. */
   private static final ImmutableSet<String> SAME_TYPE =
@@ -28,7 +30,7 @@ final class ModuleAttributes {
   private final Rewriting rewriting;
   private final DiagnosticSink sink;
 
-  /** Inputs behind the graph's own, which hold constants. */
+  /** Inputs after the graph's own, which hold constants. */
   private final List<Param> constants = new ArrayList<>();
 
   /** The inputs of constants, by the attributes that hold them. */
@@ -88,7 +90,7 @@ final class ModuleAttributes {
         Diagnostic.warning(
             DiagnosticCode.MISSING_ANNOTATION,
             statement.span(),
-            "the text does not hold the constant 'self.%s'; it becomes the input '%s'"
+            "the text does not contain the constant 'self.%s'; it becomes the input '%s'"
                 .formatted(attribute, statement.name()),
             "to run the graph with its value: --weights FILE, a safetensors file with this name"));
   }
@@ -105,7 +107,8 @@ final class ModuleAttributes {
               scriptObject
                   ? "this is a TorchBind object, such as a handle of symmetric memory; what ops do"
                       + " with it is not known, and plans make their own handles"
-                  : "this is a constant or a subgraph of the module, which the text does not hold",
+                  : "this is a constant or a subgraph of the module, which the text does not"
+                      + " contain",
               scriptObject
                   ? "write ops that take a group's name: torch.ops.symm_mem.one_shot_all_reduce"
                   : "with its type, a constant can be an input, and with its class below, a"

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** What names stand for that no statement defines any more. */
+/** The meaning of names that no statement defines any more. */
 final class Renaming {
   private final Map<String, FxExpr> names = new HashMap<>();
 

@@ -139,7 +139,7 @@ public sealed interface SizeExpr {
       case Binary(Operator operator, SizeExpr left, SizeExpr right) ->
           operator.apply(left.size(symbols), right.size(symbols));
       case Malformed(String text) ->
-          throw new IllegalArgumentException("no size is written '%s'".formatted(text));
+          throw new IllegalArgumentException("'%s' is not a size".formatted(text));
     };
   }
 

@@ -59,7 +59,7 @@ public final class SizeReader {
   }
 
   private IllegalArgumentException wrong() {
-    return new IllegalArgumentException("no size is written '%s'".formatted(text));
+    return new IllegalArgumentException("'%s' is not a size".formatted(text));
   }
 
   private void skip() {
@@ -181,7 +181,7 @@ public final class SizeReader {
     };
   }
 
-  /** Behind the opening parenthesis; {@code key=value}, which describe symbols, are left out. */
+  /** After the opening parenthesis; {@code key=value}, which describe symbols, are left out. */
   private List<SizeExpr> args() {
     var args = new ArrayList<SizeExpr>();
     do {

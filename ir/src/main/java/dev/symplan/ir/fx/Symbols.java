@@ -77,7 +77,7 @@ final class Symbols {
     if (constant(expr) instanceof Arg.Int(long value)) {
       return value;
     }
-    throw new IllegalArgumentException("no size is written '" + expr.text() + "'");
+    throw new IllegalArgumentException("not a size: '" + expr.text() + "'");
   }
 
   private long value(String symbol) {

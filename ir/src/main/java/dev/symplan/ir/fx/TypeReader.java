@@ -5,7 +5,7 @@ import dev.symplan.ir.DType;
 import java.util.Optional;
 
 /**
- * Reads the types that torch.fx writes behind names: {@code f32[8, 16][16, 1]cuda:0}, {@code
+ * Reads the types that torch.fx writes after names: {@code f32[8, 16][16, 1]cuda:0}, {@code
  * Sym(s77)}.
  */
 final class TypeReader {
@@ -24,7 +24,7 @@ final class TypeReader {
     int open = text.indexOf('[');
     int close = open < 0 ? -1 : text.indexOf(']', open);
     if (close < 0) {
-      return new FxType.Malformed(text, "no type is written '" + text + "'");
+      return new FxType.Malformed(text, "not a type: '" + text + "'");
     }
     var name = text.substring(0, open);
     var dtype = DType.ofShortName(name);

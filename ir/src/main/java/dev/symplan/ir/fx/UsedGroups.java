@@ -92,7 +92,7 @@ final class UsedGroups {
         : OptionalLong.of(call.inputSplits().length());
   }
 
-  /** {@return the number of ranks, or 0 where nothing says} */
+  /** {@return the number of ranks, or 0 if nothing says} */
   private int worldSize(List<Graph> graphs) {
     if (options.ranks() > 0) {
       return options.ranks();

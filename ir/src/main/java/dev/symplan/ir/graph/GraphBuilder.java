@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
 public final class GraphBuilder {
 
   /**
-   * What the source says of one result.
+   * The source's description of one result.
    *
    * @param name empty for a result that nothing can read
    * @param annotation the type written out

@@ -204,7 +204,7 @@ public final class Op {
   }
 
   /**
-   * {@return the floating-point operations that decide how long the op takes; 0 where its memory
+   * {@return the floating-point operations that decide how long the op takes; 0 if its memory
    * traffic does}
    */
   public double flops() {

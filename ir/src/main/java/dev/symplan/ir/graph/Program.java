@@ -6,12 +6,12 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.op.OpDef;
 
 /**
- * What a graph file holds.
+ * The contents of a graph file.
  *
  * <p>Graphs of one name with disjoint rank lists are the per-rank versions of one program.
  *
  * @param declarations the ops that the file declares itself
- * @param endNotes comments behind the last graph
+ * @param endNotes comments after the last graph
  * @param headNotes comments at the file's first line, each group and each declaration, in this
  *     order; may end early
  */

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /** XLA's own memory plan of a module: the file {@code *-buffer-assignment.txt} of a dump. */
 public record BufferAssignment(ImmutableList<Allocation> allocations) {
 
-  /** What an allocation is for. */
+  /** The purpose of an allocation. */
   public enum Kind {
     /** The caller's argument. */
     PARAMETER,
@@ -91,7 +91,7 @@ public record BufferAssignment(ImmutableList<Allocation> allocations) {
         continue;
       }
       if (!line.startsWith("allocation ") && !line.strip().startsWith("value:")) {
-        // Behind the allocations stand the sums, and who uses which value.
+        // After the allocations stand the sums, and who uses which value.
         break;
       }
       var head = ALLOCATION.matcher(line);

@@ -70,8 +70,8 @@ final class Collectives {
   }
 
   /**
-   * {@return the reduction that a computation of two numbers stands for, as XLA calls it; absent
-   * where it is none}
+   * {@return the reduction that a computation of two numbers stands for, as XLA calls it; absent if
+   * it is none}
    */
   static Optional<String> reduction(@Nullable HloComputation computation) {
     if (computation == null || computation.instructions().size() != 3) {
@@ -191,7 +191,7 @@ final class Collectives {
     var groupName = new Arg.Str(group.name());
     var size = new Arg.Int(group.size());
     var sizes = seen.tensor().sizes();
-    // Dimensions of one element before it change nothing: the collective takes the rows behind.
+    // Dimensions of one element before it change nothing: the collective takes the rows after.
     var flat =
         outermost && dim > 0
             ? emitter.reshaped(seen, sizes.subArray(dim, sizes.length()), name + ".rows")

@@ -175,7 +175,7 @@ final class ComputationReader {
     private Bound parameter(HloInstruction instruction, List<Bound> arguments) {
       int number = SourceTables.number(instruction.literal()).orElse(-1);
       if (number < 0 || number >= arguments.size()) {
-        throw wrong("there is no argument %s".formatted(instruction.literal()));
+        throw wrong("argument %s does not exist".formatted(instruction.literal()));
       }
       return arguments.get(number);
     }
@@ -203,7 +203,7 @@ final class ComputationReader {
         throw emitter.failure(
             DiagnosticCode.UNKNOWN_VALUE,
             "'%s' calls %s computations of the module".formatted(instruction.name(), called.size()),
-            "the text seems to be cut: dump the whole module");
+            "the text seems to be truncated: dump the whole module");
       }
       return called.iterator().next();
     }
@@ -260,7 +260,7 @@ final class ComputationReader {
           start.span());
     }
 
-    /** The results among what an {@code all-gather-start} gives, behind its operands. */
+    /** The results among what an {@code all-gather-start} gives, after its operands. */
     private HloShape lastPart(HloInstruction instruction) {
       if (instruction.shape() instanceof HloShape.Tuple(ImmutableList<HloShape> parts)
           && !parts.isEmpty()) {

@@ -93,7 +93,7 @@ final class Elementwise {
     return POINTWISE.contains(opcode);
   }
 
-  /** {@return the result; absent where no op of PyTorch computes the same} */
+  /** {@return the result; absent if no op of PyTorch computes the same} */
   Optional<Value> read(HloInstruction instruction, List<Bound> operands, Array shape) {
     if (operands.isEmpty() || !operands.stream().allMatch(Elementwise::isExact)) {
       return Optional.empty();

@@ -11,7 +11,7 @@ import java.util.OptionalInt;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** What the computation that a fusion calls says of the fusion. */
+/** The facts about a fusion that follow from the computation that it calls. */
 final class Fusions {
   private static final ImmutableSet<String> CALLS =
       ImmutableSet.of("fusion", "call", "async-start");

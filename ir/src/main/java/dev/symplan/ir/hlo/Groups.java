@@ -69,7 +69,8 @@ final class Groups {
     for (var part : ranks) {
       for (int rank : part.asList()) {
         if (rank >= world()) {
-          throw new IllegalArgumentException("device %s is none of %s".formatted(rank, world()));
+          throw new IllegalArgumentException(
+              "device %s does not exist; the module is for %s".formatted(rank, world()));
         }
       }
     }

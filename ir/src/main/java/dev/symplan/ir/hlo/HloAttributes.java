@@ -8,8 +8,8 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What stands behind an instruction, or behind a module's name: {@code dimensions={0},
- * to_apply=%add}. Values are kept as they are written.
+ * The attributes after an instruction, or after a module's name: {@code dimensions={0},
+ * to_apply=%add}. Values are kept as written.
  *
  * @param values the text of each value, by key; empty for a key alone
  */
@@ -34,7 +34,7 @@ public record HloAttributes(ImmutableMap<String, String> values) {
     return "true".equals(values.get(key));
   }
 
-  /** {@return the integers in a value, in order; empty where it is not there} */
+  /** {@return the integers in a value, in order; empty if it is not there} */
   public ImmutableLongArray integers(String key) {
     @Nullable String text = values.get(key);
     return text == null ? ImmutableLongArray.of() : integersIn(text);

@@ -36,7 +36,7 @@ public final class HloImporter {
   /** {@code {0}: (3, {}, may-alias)}: an output and the parameter whose memory it takes. */
   private static final Pattern ALIAS = Pattern.compile("\\{[0-9,\\s]*}:\\s*\\(([0-9]{1,9})\\s*,");
 
-  /** {@code (3, {})}: a parameter that the caller gives up. */
+  /** {@code (3, {})}: a parameter that the caller donates. */
   private static final Pattern DONOR = Pattern.compile("\\(([0-9]{1,9})\\s*,");
 
   private final HloModule module;

@@ -3,7 +3,7 @@ package dev.symplan.ir.hlo;
 import com.google.common.collect.ImmutableMap;
 
 /**
- * What an HLO text holds.
+ * The contents of an HLO text.
  *
  * @param attributes those of the first line, as {@code is_scheduled=true, num_partitions=4}
  * @param computations by name, in the order of the text

@@ -99,7 +99,7 @@ public final class HloReader {
     this.parser = new StatementParser<>(grammar, statements, PHRASES, sink);
   }
 
-  /** {@return whether a text is a module, behind white space and comments} */
+  /** {@return whether a text is a module, after white space and comments} */
   public static boolean isModule(String text) {
     int at = 0;
     while (at < text.length()) {
@@ -135,7 +135,7 @@ public final class HloReader {
       error(
           open.span,
           "computation '%s' ends without a '}'".formatted(open.name),
-          "the text seems to be cut: dump the whole module");
+          "the text seems to be truncated: dump the whole module");
     }
     if (sink.hasErrors()) {
       return Optional.empty();
@@ -145,7 +145,7 @@ public final class HloReader {
       error(
           Span.ofFile(file),
           "the module has no entry computation",
-          "the text seems to be cut: one computation starts with ENTRY");
+          "the text seems to be truncated: one computation starts with ENTRY");
       return Optional.empty();
     }
     return Optional.of(
@@ -249,7 +249,7 @@ public final class HloReader {
     open = null;
     if (closed == null) {
       if (!headLost) {
-        error(statements.span(), "there is no computation to end", "");
+        error(statements.span(), "no computation is open for this '}'", "");
       }
       headLost = false;
       return;
@@ -320,7 +320,7 @@ public final class HloReader {
     }
   }
 
-  /** The text in the parentheses behind an opcode. */
+  /** The text in the parentheses after an opcode. */
   private String between(Token opcode) {
     var tokens = statements.tokens();
     int depth = 0;

@@ -12,7 +12,7 @@ final class Literals {
 
   private Literals() {}
 
-  /** {@return the number that a constant is; absent where it has several elements, or none here} */
+  /** {@return the number that a constant is; absent if it has several elements, or none here} */
   static Optional<Arg.Literal> number(String text, Array shape) {
     if (shape.tensor().rank() > 0) {
       return Optional.empty();

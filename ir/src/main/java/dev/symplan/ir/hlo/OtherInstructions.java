@@ -34,7 +34,7 @@ final class OtherInstructions {
         if (emitter.find("hlo::" + name).isEmpty()) {
           throw emitter.failure(
               DiagnosticCode.UNKNOWN_OP,
-              "there is no instruction '%s' here".formatted(instruction.opcode()),
+              "instruction '%s' is not supported".formatted(instruction.opcode()),
               "'symplan ops hlo' lists those that can be planned");
         }
         yield plain(instruction, name, values, flops(instruction, values));
@@ -83,7 +83,7 @@ final class OtherInstructions {
   Bound updating(
       HloInstruction instruction, String op, List<Value> values, int self, double flops) {
     if (self >= values.size()) {
-      throw new IllegalArgumentException("there is no operand %s".formatted(self));
+      throw new IllegalArgumentException("operand %s does not exist".formatted(self));
     }
     var others =
         IntStream.range(0, values.size()).filter(i -> i != self).mapToObj(values::get).toList();

@@ -38,7 +38,7 @@ final class Products {
       var given = dot.attributes().integers(key);
       if (given.stream().anyMatch(dim -> dim < 0 || dim >= rank)) {
         throw new IllegalArgumentException(
-            "%s names a dimension that none of %s is".formatted(key, rank));
+            "%s names a dimension that is not below %s".formatted(key, rank));
       }
       return ImmutableIntArray.copyOf(given.stream().mapToInt(dim -> (int) dim));
     }
@@ -55,7 +55,8 @@ final class Products {
     for (long dim : dot.attributes().integers("lhs_contracting_dims").toArray()) {
       if (dim < 0 || dim >= sizes.length()) {
         throw new IllegalArgumentException(
-            "lhs_contracting_dims names a dimension that none of %s is".formatted(sizes.length()));
+            "lhs_contracting_dims names a dimension that is not below %s"
+                .formatted(sizes.length()));
       }
       count *= sizes.get((int) dim);
     }
@@ -63,7 +64,7 @@ final class Products {
   }
 
   /**
-   * {@return the product; absent where no op of PyTorch computes the same}
+   * {@return the product; absent if no op of PyTorch computes the same}
    *
    * @throws IllegalArgumentException when its dimensions are not those of its operands
    */

@@ -16,7 +16,7 @@ final class Reductions {
   }
 
   /**
-   * {@return the result; absent where no op of PyTorch computes the same}
+   * {@return the result; absent if no op of PyTorch computes the same}
    *
    * @param opcode of the computation that combines two elements
    * @param start what the reduction starts with
@@ -34,7 +34,7 @@ final class Reductions {
     if (LongStream.of(dims).anyMatch(dim -> dim < 0 || dim >= rank)
         || LongStream.of(dims).distinct().count() != dims.length) {
       throw new IllegalArgumentException(
-          "dimensions names none of %s, or one twice".formatted(rank));
+          "dimensions must be below %s, and name each at most once".formatted(rank));
     }
     if (dims.length == 0) {
       return Optional.of(emitter.fresh(reduce.name(), shape, "aten::clone", new Arg.Ref(operand)));

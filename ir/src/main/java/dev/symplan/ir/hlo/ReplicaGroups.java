@@ -30,7 +30,7 @@ final class ReplicaGroups {
   private ReplicaGroups() {}
 
   /**
-   * {@return the groups, each in its order; none where one group has everybody}
+   * {@return the groups, each in its order; none if one group has all devices}
    *
    * @throws IllegalArgumentException when the text is none of the forms
    */
@@ -184,7 +184,7 @@ final class ReplicaGroups {
     var ids = ImmutableIntArray.builder(numbers.length);
     for (long number : numbers) {
       if (number < 0 || number >= MAX_DEVICES) {
-        throw new IllegalArgumentException("there is no device %s".formatted(number));
+        throw new IllegalArgumentException("device %s does not exist".formatted(number));
       }
       ids.add((int) number);
     }

@@ -89,7 +89,7 @@ final class ShapeReader {
   /**
    * {@return the shape}
    *
-   * @throws WrongShape when there is none like it
+   * @throws WrongShape when none exists like it
    */
   static HloShape read(String text) {
     try {
@@ -161,7 +161,7 @@ final class ShapeReader {
         dtype == null ? OTHER_BITS.get(element) : Integer.valueOf(dtype.bytes() * 8);
     if (bits == null) {
       throw new WrongShape(
-          "there is no element type '%s'".formatted(element),
+          "unknown element type '%s'".formatted(element),
           "types: %s, %s"
               .formatted(
                   String.join(", ", TYPES.keySet()), String.join(", ", OTHER_BITS.keySet())));

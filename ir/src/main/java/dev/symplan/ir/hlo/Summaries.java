@@ -3,7 +3,7 @@ package dev.symplan.ir.hlo;
 import com.google.common.collect.ImmutableSet;
 import java.util.stream.Collectors;
 
-/** What the ops {@code hlo::NAME} keep of their instruction's attributes. */
+/** The parts of an instruction's attributes that the ops {@code hlo::NAME} keep. */
 final class Summaries {
   /** About where an instruction comes from, how XLA runs it, or of any length. */
   private static final ImmutableSet<String> LEFT_OUT =

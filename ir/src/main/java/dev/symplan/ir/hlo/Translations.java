@@ -25,7 +25,7 @@ final class Translations {
     this.reductions = new Reductions(emitter);
   }
 
-  /** {@return what the instruction gives; absent where no op of PyTorch computes the same} */
+  /** {@return what the instruction gives; absent if no op of PyTorch computes the same} */
   Optional<Bound> read(HloInstruction instruction, List<Bound> operands, HloShape given) {
     if (!(given instanceof Array shape)
         || !shape.exact()

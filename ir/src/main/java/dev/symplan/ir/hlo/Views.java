@@ -97,7 +97,7 @@ final class Views {
       long step = ranges.group(3) == null ? 1 : Long.parseLong(ranges.group(3));
       if (start < 0 || end < start || end > operand.tensor().size(dim) || step < 1) {
         throw new IllegalArgumentException(
-            "%s is no range of %s".formatted(ranges.group(), operand.tensor().size(dim)));
+            "%s is not a range of %s".formatted(ranges.group(), operand.tensor().size(dim)));
       }
       if (start > 0 || end < operand.tensor().size(dim) || step > 1) {
         value =
@@ -206,7 +206,7 @@ final class Views {
     long dim = instruction.attributes().integer("iota_dimension").orElse(0L);
     int rank = shape.tensor().rank();
     if (dim < 0 || dim >= rank) {
-      throw new IllegalArgumentException("iota_dimension=%s is none of %s".formatted(dim, rank));
+      throw new IllegalArgumentException("iota_dimension=%s is not below %s".formatted(dim, rank));
     }
     var name = instruction.name();
     var value =

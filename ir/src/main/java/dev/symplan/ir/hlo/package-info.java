@@ -1,10 +1,10 @@
 /**
  * Import of XLA's HLO modules from the text that {@code --xla_dump_to} writes.
  *
- * <p>{@link dev.symplan.ir.hlo.HloReader} reads a text into an {@link
- * dev.symplan.ir.hlo.HloModule}, whatever is in it. {@link dev.symplan.ir.hlo.HloImporter} makes a
- * program of the entry computation: instructions that PyTorch has an op for become that op,
- * collectives become functional collectives, and others become an op {@code hlo::NAME} that can be
+ * <p>{@link dev.symplan.ir.hlo.HloReader} reads any text into an {@link
+ * dev.symplan.ir.hlo.HloModule}. {@link dev.symplan.ir.hlo.HloImporter} makes a program of the
+ * entry computation. Instructions with an equivalent in PyTorch become that op, collectives become
+ * functional collectives, and other instructions become an op {@code hlo::NAME}, which can be
  * planned but not run. A tensor's strides are those of its layout in XLA.
  */
 @NullMarked

@@ -50,7 +50,7 @@ public final class BorderCheck {
     }
   }
 
-  /** What is behind each border, and where in the inputs and outputs it begins. */
+  /** What is after each border, and where in the inputs and outputs it begins. */
   private static ImmutableList<ImmutableList<?>> signature(Graph graph) {
     return graph.ops().stream()
         .filter(ProgramGraph::isBorder)

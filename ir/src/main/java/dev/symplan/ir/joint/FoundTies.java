@@ -72,7 +72,7 @@ final class FoundTies {
             input.span(),
             "the forward graph saves '%s' in the place of '%s', and the latter in another one"
                 .formatted(name, input.name()),
-            "--ties FILE says which inputs are whose outputs");
+            "use --ties FILE to say which input is the output of which graph");
       }
       ties.add(new Tie(backward - 1, name, backward, input.name(), false, input.span()));
     }

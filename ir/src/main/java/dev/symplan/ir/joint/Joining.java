@@ -16,7 +16,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/** Puts tied graphs of some ranks one behind the other, in one graph. */
+/** Puts tied graphs of some ranks one after the other, in one graph. */
 final class Joining {
   private static final OpDef AS_STRIDED = BuiltinOps.registry().get("aten::as_strided");
 

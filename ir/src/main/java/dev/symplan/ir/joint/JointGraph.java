@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  * <p>An op {@code symplan::border} stands between two graphs ({@link ProgramGraph}).
  *
  * <p>AOTAutograd lists a tensor that is both a result for the caller and saved for the backward
- * graph twice, the latter behind the former; so a tie takes the last of a value's outputs from the
+ * graph twice, the latter after the former; so a tie takes the last of a value's outputs from the
  * caller.
  */
 public final class JointGraph {
@@ -149,7 +149,7 @@ public final class JointGraph {
                 DiagnosticCode.BAD_TIES,
                 graphs.get(g).span(),
                 "no input of this graph is tied to an earlier graph",
-                "--ties FILE says which are"));
+                "name the tied inputs with --ties FILE"));
       }
     }
     return new Joining(new TiedGraphs(graphs, all)).join(ranks);

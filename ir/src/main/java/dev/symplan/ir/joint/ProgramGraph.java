@@ -16,10 +16,10 @@ import java.util.ArrayList;
  * and of its outputs. An op {@code symplan::border} stands before each but the first, and no op
  * moves across it. So a session can run each graph by itself.
  *
- * <p>All ranges are from the first index to the one behind the last.
+ * <p>All ranges are from the first index to the one after the last.
  *
  * @param name how sessions and people call it
- * @param firstOp behind the border
+ * @param firstOp after the border
  * @param endOp the next border, or the number of ops
  */
 public record ProgramGraph(

@@ -67,8 +67,8 @@ final class TiedGraphs {
     if (tie.to() >= graphs.size()) {
       throw wrong(
           tie.span(),
-          "there is no graph %s".formatted(tie.to()),
-          "there are %s, the first one is 0".formatted(Units.count(graphs.size(), "graph")));
+          "graph %s does not exist".formatted(tie.to()),
+          "there are %s, counted from 0".formatted(Units.count(graphs.size(), "graph")));
     }
     var later = graphs.get(tie.to());
     var input = find(later.inputs(), tie.input());

@@ -1,4 +1,7 @@
-/** Several graphs as one: what one hands to the next, and the graph that runs them in order. */
+/**
+ * Several graphs as one: the tensors that one hands to the next, and the graph that runs them in
+ * order.
+ */
 @NullMarked
 package dev.symplan.ir.joint;
 

@@ -150,7 +150,7 @@ public final class Json {
     return find(field).orElseThrow(() -> file.errors.missing(this, field));
   }
 
-  /** {@return a field; empty where it is absent or null} */
+  /** {@return a field; empty if it is absent or null} */
   public Optional<Json> find(String field) {
     @Nullable JsonNode inner = object().get(field);
     return inner == null || inner.isNull() ? Optional.empty() : Optional.of(field(field, inner));
@@ -183,7 +183,7 @@ public final class Json {
         throw field
             .getValue()
             .wrongName(
-                "there is no field '%s' here".formatted(field.getKey()),
+                "unknown field '%s'".formatted(field.getKey()),
                 "known: " + String.join(", ", names));
       }
     }
@@ -266,7 +266,7 @@ public final class Json {
       }
     }
     throw wrong(
-        "there is no '" + text() + "'",
+        "unknown value '" + text() + "'",
         "known: "
             + Arrays.stream(type.getEnumConstants())
                 .map(c -> Ascii.toLowerCase(c.name()))

@@ -10,7 +10,7 @@ import dev.symplan.ir.diag.Span;
 public class JsonErrors {
   private final DiagnosticCode code;
 
-  /** What a value can be asked to be. */
+  /** The expected kind of a value. */
   public enum Expected {
     OBJECT("an object", "not an object", "write { … }"),
     LIST("a list", "not a list", "write [ … ]"),
@@ -70,7 +70,7 @@ public class JsonErrors {
 
   /** {@return the error of an object that lacks a field} */
   protected CompileException missing(Json object, String field) {
-    return wrong(object, "there is no '%s'".formatted(field), "add it");
+    return wrong(object, "'%s' is missing".formatted(field), "add it");
   }
 
   protected CompileException error(Span at, String message, String hint) {

@@ -3,7 +3,7 @@ package dev.symplan.ir.json;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 
-/** Errors of files that nobody writes by hand: they name the way to the value, not its line. */
+/** Errors of files that are not written by hand: they name the way to the value, not its line. */
 public class PathErrors extends JsonErrors {
 
   /**

@@ -1,4 +1,4 @@
-/** JSON whose values know where they stand, so that a complaint can point there. */
+/** JSON whose values know their location, so that errors can point to it. */
 @NullMarked
 package dev.symplan.ir.json;
 

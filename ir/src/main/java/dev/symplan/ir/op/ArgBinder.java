@@ -91,7 +91,7 @@ public final class ArgBinder {
     return fitted;
   }
 
-  /** {@return the argument as the type has it, or null where it does not fit} */
+  /** {@return the argument as the type has it, or null if it does not fit} */
   static @Nullable Arg fit(SchemaType type, Arg arg) {
     return switch (type) {
       case SchemaType.Base base -> fitBase(base, arg);

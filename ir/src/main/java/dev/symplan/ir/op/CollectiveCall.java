@@ -38,7 +38,7 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
     return call.arg(spec.operand()).operands();
   }
 
-  /** {@return the argument that the result is written into; empty where it is a new tensor} */
+  /** {@return the argument that the result is written into; empty if it is a new tensor} */
   public Optional<Value> target() {
     var schema = call.schema();
     Optional<Param> param =
@@ -96,7 +96,7 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
     return spec.has(role) ? call.dim(spec.param(role), rank) : 0;
   }
 
-  /** {@return the reduction; empty where nothing is reduced} */
+  /** {@return the reduction; empty if nothing is reduced} */
   public Optional<ReduceOp> reduceOp() {
     if (spec.has(Role.REDUCE_OP)) {
       return Optional.of(ReduceOp.ofText(call.string(spec.param(Role.REDUCE_OP))));

@@ -8,7 +8,7 @@ import java.util.Comparator;
 import java.util.Optional;
 
 /**
- * What a collective does and which parameters it uses, so that no code needs a list of op names.
+ * The meaning of a collective and its parameters, so that no code needs a list of op names.
  *
  * @param params the parameter for each role
  * @param foreign empty for functional collectives, and those of a library of one's own
@@ -26,7 +26,7 @@ public record CollectiveSpec(
    */
   public record Foreign(Optional<String> algorithm) {}
 
-  /** What moves where. */
+  /** The kind of a collective. */
   public enum Kind {
     ALL_REDUCE,
     ALL_GATHER,
@@ -52,7 +52,7 @@ public record CollectiveSpec(
     }
   }
 
-  /** What a parameter is for, with the names it has in PyTorch and vLLM. */
+  /** The role of a parameter, with its names in PyTorch and vLLM. */
   public enum Role {
     /** The tensor or tensors that each rank sends. */
     OPERAND("input", "inputs"),
@@ -82,7 +82,7 @@ public record CollectiveSpec(
     SPLIT_DIM("split_dim"),
     /** The dimension along which an all_to_all puts together what it gets. */
     CONCAT_DIM("concat_dim"),
-    /** A tensor that the op overwrites, though its schema may not say so. */
+    /** A tensor that the op overwrites, even if its schema does not say so. */
     SCRATCH("symm_buffer");
 
     private final ImmutableList<String> torchNames;

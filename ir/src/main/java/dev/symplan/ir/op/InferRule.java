@@ -2,7 +2,7 @@ package dev.symplan.ir.op;
 
 import java.util.List;
 
-/** What an op gives for given arguments: types, and which results are views. */
+/** Infers the results of an op from its arguments: their types, and which of them are views. */
 @FunctionalInterface
 public interface InferRule {
   /**

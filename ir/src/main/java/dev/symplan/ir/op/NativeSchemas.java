@@ -11,8 +11,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.stream.Stream;
 
 /**
- * What is known of PyTorch's ops that have no rule here: their schemas, with all that the ops write
- * and alias.
+ * The schemas of PyTorch's ops that have no rule here, with everything that the ops write and
+ * alias.
  *
  * <p>PyTorch's own schemas are in {@code native-schemas.txt}. Those that say less than their ops do
  * are replaced by {@code understated-schemas.txt}. {@code other-schemas.txt} has those of ops that
@@ -54,7 +54,7 @@ public final class NativeSchemas {
     return lines.build();
   }
 
-  /** {@return the schemas that an op has in some version of PyTorch; none where it is not known} */
+  /** {@return the schemas that an op has in some version of PyTorch; none if it is not known} */
   public static ImmutableList<OpSchema> of(OpName name) {
     var text = name.toString();
     return Stream.of(Lines.UNDERSTATED, Lines.NATIVE, Lines.OTHER)

@@ -10,8 +10,8 @@ import java.util.Optional;
  *
  * @param symmMemArgs parameters whose tensors must be in symmetric memory
  * @param symmMemResults results that must be, by position ({@code "0"}) or name
- * @param rule absent where only annotations give the result types
- * @param flops absent where memory traffic alone decides how long the op takes
+ * @param rule absent if only annotations give the result types
+ * @param flops absent if memory traffic alone decides how long the op takes
  */
 public record OpDef(
     OpSchema schema,
@@ -82,7 +82,7 @@ public record OpDef(
   }
 
   /**
-   * {@return what the op gives for these arguments; absent where there is no rule}
+   * {@return what the op gives for these arguments; absent if there is no rule}
    *
    * @throws OpTypeException when they do not fit
    */

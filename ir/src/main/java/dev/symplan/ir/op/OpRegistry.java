@@ -48,7 +48,7 @@ public final class OpRegistry {
   /**
    * {@return the op of this name, as {@code aten::mm} or {@code aten::add.Tensor}}
    *
-   * @throws IllegalArgumentException when there is none
+   * @throws IllegalArgumentException when none exists
    */
   public OpDef get(String name) {
     return find(OpName.parse(name))

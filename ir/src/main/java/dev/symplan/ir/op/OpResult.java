@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.function.UnaryOperator;
 
 /**
- * What a rule says about one result.
+ * One result of an op, as its rule gives it.
  *
  * @param view where the result's elements are, if they belong to another value
  * @param unspecified whether the op leaves the elements undefined, as {@code empty} does
@@ -22,7 +22,7 @@ public record OpResult(Type type, Optional<View> view, boolean unspecified) {
    * A result that has no storage of its own.
    *
    * @param of the value whose storage it shares
-   * @param offset where its first element lies, in elements of {@code of}: behind the first element
+   * @param offset where its first element lies, in elements of {@code of}: after the first element
    *     of {@code of}, or of its storage
    * @param fromStorage whether the offset counts from the start of the storage
    */

@@ -9,7 +9,7 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What an op takes and gives, in PyTorch's schema language (torch/csrc/jit/frontend,
+ * The parameters and results of an op, in PyTorch's schema language (torch/csrc/jit/frontend,
  * aten/src/ATen/native/README.md).
  *
  * <p>{@code aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]}

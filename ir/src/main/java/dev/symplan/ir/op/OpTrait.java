@@ -1,6 +1,6 @@
 package dev.symplan.ir.op;
 
-/** What is known about an op beyond its types. */
+/** A property of an op beyond its types. */
 public enum OpTrait {
   /** Each output element depends on the input elements at the same index only. */
   ELEMENTWISE,
@@ -14,13 +14,13 @@ public enum OpTrait {
    * dev.symplan.ir.graph.Rows}.
    */
   ROWWISE,
-  /** Of its first argument, it reads no more elements than its result has. */
+  /** It reads no more elements of its first argument than its result has. */
   GATHER,
   /** Gives the same value every time and reads nothing, so it may be moved and repeated freely. */
   CREATION,
   /** Must run exactly once, even if nothing reads its results. */
   SIDE_EFFECT,
-  /** Nothing moves across it: another graph of the program begins behind it. */
+  /** Nothing moves across it: another graph of the program begins after it. */
   BORDER,
   /** Its result is the tensors of its first argument, side by side along {@code dim}. */
   CONCATENATION,

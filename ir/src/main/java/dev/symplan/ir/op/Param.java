@@ -7,7 +7,7 @@ import java.util.Optional;
  * A parameter of a schema.
  *
  * @param defaultText the default as written, so that a schema prints as it was
- * @param keywordOnly whether it stands behind the {@code *}
+ * @param keywordOnly whether it stands after the {@code *}
  */
 public record Param(
     String name,

@@ -7,7 +7,8 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
- * How a collective combines the elements of all ranks, in the words of {@code torch.distributed}.
+ * The reduction of a collective over the elements of all ranks, with the names of {@code
+ * torch.distributed}.
  */
 public enum ReduceOp {
   SUM,
@@ -25,7 +26,7 @@ public enum ReduceOp {
     return Ascii.toLowerCase(name());
   }
 
-  /** {@return the name of a reduction; empty where nothing is reduced} */
+  /** {@return the name of a reduction; empty if nothing is reduced} */
   public static String text(Optional<ReduceOp> op) {
     return op.map(ReduceOp::text).orElse("");
   }
@@ -33,7 +34,7 @@ public enum ReduceOp {
   /**
    * {@return the reduction of this name}
    *
-   * @throws OpTypeException when there is none
+   * @throws OpTypeException when none exists
    */
   public static ReduceOp ofText(String text) {
     return Arrays.stream(values())
@@ -42,7 +43,7 @@ public enum ReduceOp {
         .orElseThrow(
             () ->
                 new OpTypeException(
-                    "there is no reduction '%s'".formatted(text),
+                    "unknown reduction '%s'".formatted(text),
                     Arrays.stream(values())
                         .map(ReduceOp::text)
                         .collect(Collectors.joining(", ", "reductions: ", ""))));

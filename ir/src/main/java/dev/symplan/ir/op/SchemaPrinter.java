@@ -1,8 +1,8 @@
 package dev.symplan.ir.op;
 
 /**
- * Where an alias annotation stands: behind the innermost element type, or behind the whole type
- * where it says so, as PyTorch writes it.
+ * Where an alias annotation stands: after the innermost element type, or after the whole type where
+ * it says so, as PyTorch writes it.
  */
 final class SchemaPrinter {
   private SchemaPrinter() {}

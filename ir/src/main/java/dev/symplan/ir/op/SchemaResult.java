@@ -3,7 +3,7 @@ package dev.symplan.ir.op;
 /**
  * A result of a schema.
  *
- * @param name empty where the schema gives none
+ * @param name empty if the schema gives none
  */
 public record SchemaResult(String name, SchemaType type, AliasInfo alias) {
   @Override

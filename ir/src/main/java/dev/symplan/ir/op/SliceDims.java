@@ -11,7 +11,7 @@ import dev.symplan.ir.TensorType;
  */
 public record SliceDims(int operand, int result) {
 
-  /** All slices lie one behind the other. */
+  /** All slices lie one after the other. */
   public static final SliceDims FIRST = new SliceDims(0, 0);
 
   public SliceDims {
@@ -20,7 +20,7 @@ public record SliceDims(int operand, int result) {
     }
   }
 
-  /** {@return whether each slice of both tensors is one run of bytes} */
+  /** {@return whether each slice of both tensors is contiguous} */
   public boolean areRuns(TensorType operandType, TensorType resultType) {
     return rows(operandType, operand) <= 1 && rows(resultType, result) <= 1;
   }

@@ -131,7 +131,7 @@ final class ArchiveFile {
       var inner = name.substring(slash + 1);
       if (entries.put(inner, new Entry(name, entry.getSize(), entry.getCrc())) != null) {
         throw wrong(
-            path, DiagnosticCode.BAD_ARCHIVE, "entry '%s' is there twice".formatted(name), "");
+            path, DiagnosticCode.BAD_ARCHIVE, "entry '%s' occurs twice".formatted(name), "");
       }
     }
     return new ArchiveFile(path, root == null ? "" : root, ImmutableMap.copyOf(entries));
@@ -240,7 +240,8 @@ final class ArchiveFile {
       for (int n = in.read(chunk); n >= 0; n = in.read(chunk)) {
         if (n > entry.bytes - at) {
           throw new IOException(
-              "it is longer than the %s it says".formatted(Units.count(entry.bytes, "byte")));
+              "it is longer than the %s that it states"
+                  .formatted(Units.count(entry.bytes, "byte")));
         }
         MemorySegment.copy(MemorySegment.ofArray(chunk), 0, to, at, n);
         crc.update(chunk, 0, n);
@@ -249,10 +250,10 @@ final class ArchiveFile {
     }
     if (at != entry.bytes) {
       throw new IOException(
-          "it has %s of the %s it says".formatted(at, Units.count(entry.bytes, "byte")));
+          "it has %s of the %s that it states".formatted(at, Units.count(entry.bytes, "byte")));
     }
     if (crc.getValue() != entry.crc) {
-      throw new IOException("its checksum is not the one it says");
+      throw new IOException("its checksum differs from the stated one");
     }
   }
 
@@ -265,7 +266,7 @@ final class ArchiveFile {
   private static CompileException unreadable(Path path, IOException cause) {
     return switch (cause) {
       case NoSuchFileException _ ->
-          wrong(path, DiagnosticCode.UNREADABLE_FILE, "there is no such file", "");
+          wrong(path, DiagnosticCode.UNREADABLE_FILE, "the file does not exist", "");
       case AccessDeniedException _ ->
           wrong(path, DiagnosticCode.UNREADABLE_FILE, "permission denied", "");
       default ->

@@ -49,23 +49,23 @@ final class Types {
   static DType dtype(Json code) {
     @Nullable DType dtype = DTYPES.get(code.integer());
     if (dtype == null) {
-      throw code.wrong("there is no element type %s".formatted(code.integer()));
+      throw code.wrong("unknown element type %s".formatted(code.integer()));
     }
     return dtype;
   }
 
-  /** {@return the name behind {@code torch.}} */
+  /** {@return the name after {@code torch.}} */
   static String memoryFormat(Json code) {
     return switch ((int) code.integer()) {
       case 1 -> "contiguous_format";
       case 2 -> "channels_last";
       case 3 -> "channels_last_3d";
       case 4 -> "preserve_format";
-      default -> throw code.wrong("there is no memory format %s".formatted(code.integer()));
+      default -> throw code.wrong("unknown memory format %s".formatted(code.integer()));
     };
   }
 
-  /** {@return the name behind {@code torch.}} */
+  /** {@return the name after {@code torch.}} */
   static String layout(Json code) {
     if (code.integer() != STRIDED) {
       throw code.wrong(

@@ -90,7 +90,7 @@ final class WeightReader {
       throw meta.wrong("the offset %s is out of range".formatted(offset));
     }
     if (!archive.has(folder + path.text())) {
-      throw path.wrong("there is no entry '%s%s'".formatted(folder, path.text()));
+      throw path.wrong("entry '%s%s' is missing".formatted(folder, path.text()));
     }
     return new Region(stored, folder + path.text(), type, offset * type.dtype().bytes());
   }

@@ -84,7 +84,7 @@ final class Brackets {
     return forgotten != null && wrong.getLine() > forgotten.getLine();
   }
 
-  /** {@return the real fault: a forgotten bracket explains whatever is wrong behind it} */
+  /** {@return the real fault: a forgotten bracket explains whatever is wrong after it} */
   Fault cause(Fault found) {
     return forgotten == null
         ? found

@@ -75,7 +75,7 @@ final class DeclarationReader {
     this.sink = sink;
   }
 
-  /** {@return the op, which the registry knows from now on; empty where it is wrong} */
+  /** {@return the op, which the registry knows from now on; empty if it is wrong} */
   Optional<OpDef> read() {
     var tokens = statements.tokens();
     int clausesAt = clausesStart(tokens);
@@ -175,7 +175,7 @@ final class DeclarationReader {
     return schema.params().stream()
         .filter(param -> param.type() == SchemaType.Base.STRING)
         .reduce((_, last) -> last)
-        .map(param -> "say which: group(%s)".formatted(param.name()))
+        .map(param -> "name it: group(%s)".formatted(param.name()))
         .orElse("");
   }
 
@@ -199,7 +199,7 @@ final class DeclarationReader {
         group.isPresent() ? collective.with(Role.GROUP, group.get()) : collective);
   }
 
-  /** {@return the index of the first clause: behind the arrow, a word and a bracket} */
+  /** {@return the index of the first clause: after the arrow, a word and a bracket} */
   private static int clausesStart(TokenStream tokens) {
     int last = tokens.size() - 1;
     int depth = 0;
@@ -278,7 +278,7 @@ final class DeclarationReader {
       report(
           DiagnosticCode.BAD_REGISTRATION,
           clauses.getFirst().word,
-          "an algorithm is one of a collective",
+          "only a collective has an algorithm",
           "add collective(%s)".formatted(KINDS.getFirst()));
       valid = false;
     }

@@ -3,7 +3,7 @@ package dev.symplan.ir.text;
 import dev.symplan.ir.diag.DiagnosticCode;
 import org.antlr.v4.runtime.Token;
 
-/** What is wrong with a statement below its grammar; {@code hint} may be empty. */
+/** An error in a statement that the grammar does not show; {@code hint} may be empty. */
 record Fault(DiagnosticCode code, Token at, String message, String hint) {
 
   static Fault syntax(Token at, String message) {

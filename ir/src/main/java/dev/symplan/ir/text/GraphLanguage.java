@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.PythonLiterals;
 
-/** What reader and printer must know of the grammar {@code GraphText}. */
+/** The facts about the grammar {@code GraphText} that reader and printer need. */
 final class GraphLanguage {
   /** The version of the language that this release reads and writes. */
   static final int VERSION = 1;

@@ -136,7 +136,7 @@ public final class GraphParser {
       returnValues();
     } else if (word.equals("graph") && headed) {
       if (isVersion(word)) {
-        error(statements.span(), "the version stands in the first line only", "");
+        error(statements.span(), "the version belongs only in the first line", "");
       } else {
         graphHead();
       }
@@ -276,7 +276,7 @@ public final class GraphParser {
               DiagnosticCode.BAD_GROUP,
               statements.span(context.ranks.start, context.ranks.stop),
               ranks.get().isEmpty() ? "no rank runs the graph" : "a rank is named twice",
-              "a graph without 'ranks' is run by all"));
+              "all ranks run a graph without 'ranks'"));
       return Optional.empty();
     }
     return ranks;
@@ -294,7 +294,7 @@ public final class GraphParser {
                         graph.span(),
                         "graph '%s' is already defined, at %s"
                             .formatted(graph.name(), other.span().shortForm()),
-                        "versions for different ranks name them: ranks [0, 1]")));
+                        "give each version its ranks: ranks [0, 1]")));
   }
 
   private void param(GraphScope scope, GraphTextParser.ParamContext context) {
@@ -381,20 +381,20 @@ public final class GraphParser {
     }
   }
 
-  /** {@return the graph that the statement is in; null where there is none, which is reported} */
+  /** {@return the graph that the statement is in; null if none exists, which is reported} */
   private @Nullable OpenGraph graphForStatement() {
     if (open == null) {
       if (!headLost) {
         error(
             statements.span(),
-            "this statement stands outside a graph",
-            "statements stand between the braces of graph name(…) { … }");
+            "this statement is outside a graph",
+            "statements belong between the braces: graph name(…) { … }");
         headLost = true;
       }
       return null;
     }
     if (open.hasReturned()) {
-      error(statements.span(), "nothing follows 'return' but '}'", "");
+      error(statements.span(), "only '}' can follow 'return'", "");
       return null;
     }
     return open;

@@ -57,7 +57,7 @@ final class GraphScope {
   /**
    * Takes a name as defined by an op that was wrong, if it is not another value's.
    *
-   * @param result the value of the name; null where the op does not give such a result
+   * @param result the value of the name; null if the op does not give such a result
    */
   void loseResult(String name, @Nullable Value result) {
     if (!name.isEmpty() && builder.find(name).orElse(null) == result) {
@@ -65,7 +65,7 @@ final class GraphScope {
     }
   }
 
-  /** {@return the value; empty where there is none, which is reported once} */
+  /** {@return the value; empty if none exists, which is reported once} */
   Optional<Value> use(String name, Span span) {
     if (lost.contains(name)) {
       return Optional.empty();

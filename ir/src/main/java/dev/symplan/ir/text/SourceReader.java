@@ -53,7 +53,7 @@ public final class SourceReader {
         return read(name, in);
       }
     } catch (NoSuchFileException e) {
-      throw failure(DiagnosticCode.UNREADABLE_FILE, name, "there is no such file");
+      throw failure(DiagnosticCode.UNREADABLE_FILE, name, "the file does not exist");
     } catch (AccessDeniedException e) {
       throw failure(DiagnosticCode.UNREADABLE_FILE, name, "permission denied");
     } catch (IOException e) {

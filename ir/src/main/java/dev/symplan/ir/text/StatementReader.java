@@ -82,7 +82,7 @@ public final class StatementReader {
     lexer.setInputStream(input);
   }
 
-  /** Says who sees the tokens, as far as they were read, of statements that are dropped. */
+  /** Sets the receiver of the tokens of dropped statements, as far as they were read. */
   void onDropped(Consumer<TokenStream> action) {
     dropped = action;
   }
@@ -126,7 +126,7 @@ public final class StatementReader {
   }
 
   /**
-   * {@return the comments and blank lines above the statement, and the comment behind it; comments
+   * {@return the comments and blank lines above the statement, and the comment after it; comments
    * inside its brackets count as above}
    */
   public Notes notes() {
@@ -328,7 +328,7 @@ public final class StatementReader {
     atLineStart = false;
   }
 
-  /** Takes the comment behind a statement that ended before its line did. */
+  /** Takes the comment after a statement that ended before its line did. */
   private void finishLine() {
     int start = input.index();
     int end = lines.end(start);

@@ -3,7 +3,7 @@ package dev.symplan.ir.text;
 import java.util.Arrays;
 import org.antlr.v4.runtime.Vocabulary;
 
-/** What the token types of a grammar mean to a {@link StatementReader}. */
+/** The meaning of a grammar's token types to a {@link StatementReader}. */
 public final class TokenRoles {
 
   enum Role {

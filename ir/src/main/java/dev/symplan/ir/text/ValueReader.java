@@ -133,7 +133,7 @@ final class ValueReader {
       report(
           DiagnosticCode.SYNTAX,
           context.space,
-          "only tensors are in a memory space, not %s".formatted(name),
+          "only tensors can be in a memory space, not %s".formatted(name),
           "");
       return Optional.empty();
     }
@@ -186,7 +186,7 @@ final class ValueReader {
           DiagnosticCode.UNKNOWN_NAME,
           token,
           "no memory space '%s'".formatted(token.getText()),
-          "there are @symm, @local, @external and @donated");
+          "choose from @symm, @local, @external and @donated");
     }
     return space;
   }

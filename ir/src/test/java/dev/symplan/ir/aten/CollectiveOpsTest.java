@@ -107,8 +107,8 @@ class CollectiveOpsTest {
       delimiter = '|',
       quoteCharacter = '`',
       value = {
-        "all_reduce(x, 'total', 'tp')             | there is no reduction 'total'",
-        "all_reduce(x, 'SUM', 'tp')               | there is no reduction 'SUM'",
+        "all_reduce(x, 'total', 'tp')             | unknown reduction 'total'",
+        "all_reduce(x, 'SUM', 'tp')               | unknown reduction 'SUM'",
         "all_reduce(x, 'band', 'tp')              | band works on integers and bool, not on f32",
         "all_reduce(c, 'product', 'tp')           | product works on real numbers, not on c64",
         "all_reduce(c, 'bor', 'tp')               | bor works on integers and bool, not on c64",

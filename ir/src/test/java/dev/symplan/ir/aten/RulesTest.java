@@ -134,7 +134,7 @@ class RulesTest {
         .orElse(type);
   }
 
-  /** Strides mean nothing where there is nothing to step to, and are left out there. */
+  /** Strides mean nothing if there is nothing to step to, and are left out there. */
   private static String describe(Type type) {
     if (!(type instanceof TensorType tensor)) {
       return type.toString();

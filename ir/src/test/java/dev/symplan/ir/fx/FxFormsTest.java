@@ -266,12 +266,12 @@ class FxFormsTest {
   @Test
   void saysOnceWhichSizeIsMissing() {
     assertThatThrownBy(() -> FxTexts.graph(FxTexts.listing(DYNAMIC, "return (x, s)")))
-        .hasMessageContaining("the size s77 has no value; input 's' brings it")
+        .hasMessageContaining("the size s77 has no value; input 's' provides it")
         .hasMessageContaining("--dim s77=128")
         .satisfies(FxFormsTest::hasOneError);
     var inType = FxTexts.listing(X + ", y: \"f32[2*s9][1]cuda:0\"", "return (y,)");
     assertThatThrownBy(() -> FxTexts.graph(inType))
-        .hasMessageContaining("the size s9 has no value; input 'y' brings it");
+        .hasMessageContaining("the size s9 has no value; input 'y' provides it");
   }
 
   @Test
@@ -303,7 +303,7 @@ class FxFormsTest {
           a = torch.ops.aten.neg.default(self.c)                    | unsupported   | 'self.c' is a constant of the module
           a: "f4e2m1fnx2[4][1]" = torch.ops.my.op.default(x)        | syntax        | 'f4e2m1fnx2' is not an element type
           a: "f32[-4][1]" = torch.ops.my.op.default(x)              | syntax        | negative
-          a: "f32[4" = torch.ops.my.op.default(x)                   | syntax        | no type is written
+          a: "f32[4" = torch.ops.my.op.default(x)                   | syntax        | not a type
           a = torch.ops.my.op.default(99999999999999999999)         | syntax        | does not fit 64 bits
           a = torch.ops.my.op.default(device(index=0))              | unsupported   | the device has no type
           """)

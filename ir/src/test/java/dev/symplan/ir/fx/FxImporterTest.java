@@ -215,7 +215,7 @@ class FxImporterTest {
     assertThatThrownBy(() -> read(text))
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("dynamic-size")
-        .hasMessageContaining("input 's' brings it")
+        .hasMessageContaining("input 's' provides it")
         .hasMessageContaining("--dim s77=128");
   }
 
@@ -252,7 +252,7 @@ class FxImporterTest {
     assertThatThrownBy(
             () -> read("%x : [num_users=1] = call_function[target=torch.ops.aten.mm](args = ())\n"))
         .hasMessageContaining("this is str(graph)");
-    assertThatThrownBy(() -> read("")).hasMessageContaining("there is no graph in the text");
+    assertThatThrownBy(() -> read("")).hasMessageContaining("the text contains no graph");
     assertThatThrownBy(() -> read(HEAD)).hasMessageContaining("without a return statement");
   }
 

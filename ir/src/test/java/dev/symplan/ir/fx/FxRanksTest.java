@@ -168,7 +168,7 @@ class FxRanksTest {
     var line = log.lines().filter(l -> l.contains("all_reduce")).findFirst().orElseThrow();
     assertThatThrownBy(() -> read(log, 4))
         .hasMessageContaining("g.fx.txt:4:" + (line.indexOf("r: \"f32") + 1) + ": error[")
-        .hasMessageContaining("there is no reduction 'most'");
+        .hasMessageContaining("unknown reduction 'most'");
   }
 
   @Test

@@ -224,9 +224,9 @@ class FxTextTest {
         .hasMessageContaining("log.txt:2:8: error[unsupported]: this is str(graph)")
         .hasMessageContaining("print_readable(include_stride=True");
     assertThatThrownBy(() -> listings("\n  a = torch.ops.aten.neg.default(x)\n"))
-        .hasMessageContaining("log.txt:2:4: error[syntax]: there is no def forward");
+        .hasMessageContaining("log.txt:2:4: error[syntax]: no def forward");
     assertThatThrownBy(() -> listings("hello\n"))
-        .hasMessageContaining("log.txt: error[syntax]: there is no graph");
+        .hasMessageContaining("log.txt: error[syntax]: the text contains no graph");
     assertThatThrownBy(() -> listings("x\n  Node[rank=0](op=placeholder, name=x)\n"))
         .hasMessageContaining("log.txt:2:3: error[unsupported]: this is a list of torch.fx nodes");
     assertThat(only(LISTING + "# call_function[target=\n")).contains("return (a,)");

@@ -487,9 +487,9 @@ class HigherOrderTest {
       quoteCharacter = '`',
       textBlock =
           """
-          sub = self.sub; a = torch.ops.higher_order.cond(x, sub, sub, (x,)) | cond decides while it runs which ops run
+          sub = self.sub; a = torch.ops.higher_order.cond(x, sub, sub, (x,)) | cond chooses at run time which ops to run
           _torchbind_obj0 = self._torchbind_obj0; a = torch.ops.my.op.default(x, _torchbind_obj0) | this is a TorchBind object, such as a handle of symmetric memory
-          sub = self.gone; a = torch.ops.higher_order.while_loop(sub, sub, (x,)) | while_loop decides while it runs
+          sub = self.gone; a = torch.ops.higher_order.while_loop(sub, sub, (x,)) | while_loop chooses at run time
           sub = self.sub; a = torch.ops.higher_order.mystery(sub, x)          | mystery calls another graph
           sub = self.gone; a = torch.ops.higher_order.invoke_subgraph(sub, 'a', x) | this is a constant or a subgraph of the module
           sub = self.sub; a = torch.ops.higher_order.invoke_subgraph(sub, 'a', x, x) | the subgraph takes 1 argument, not 2

@@ -134,7 +134,7 @@ class JointGraphTest {
       value = {
         "0 | nothing | 1 | v | graph 0 has no output or input 'nothing'",
         "0 | y | 1 | nothing | graph 1 has no input 'nothing'",
-        "0 | y | 2 | v | there is no graph 2",
+        "0 | y | 2 | v | graph 2 does not exist",
         "0 | y | 1 | short | 'y' is f32[4] in graph 0, but 'short' is f32[3] in graph 1",
         "0 | y | 1 | turned | 'y' is f32[4] in graph 0, but 'turned' is f32[4][2] in graph 1",
         "0 | y | 1 | kept | 'y' is f32[4] in graph 0, but 'kept' is f32[4] @symm in graph 1",

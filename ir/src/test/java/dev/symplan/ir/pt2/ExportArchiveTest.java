@@ -157,7 +157,7 @@ class ExportArchiveTest {
     var e =
         catchThrowableOfType(
             CompileException.class, () -> archive.program(options(Map.of(), Map.of()), _ -> {}));
-    assertThat(e).hasMessageContaining("the size s27 has no value; input 'ids' brings it");
+    assertThat(e).hasMessageContaining("the size s27 has no value; input 'ids' provides it");
     assertThat(e).hasMessageContaining("--dim s27=128").hasMessageContaining("--dim-max s27=4096");
     assertThat(GraphPrinter.print(archive.program(options(Map.of("s27", 6L), Map.of()), _ -> {})))
         .contains("ids: i64[2, 6]", "return linear_2, add_2, 6");
@@ -259,7 +259,7 @@ class ExportArchiveTest {
         "\"as_tensor\": {\"name\": \"b_total\"}; \"as_graph\": {\"name\": \"b_total\"}; of kind"
             + " 'as_graph'",
         "\"layout\": 7; \"layout\": 2; not sparse",
-        "\"dtype\": 7; \"dtype\": 99; no element type 99",
+        "\"dtype\": 7; \"dtype\": 99; unknown element type 99",
         "\"sizes\": [{\"as_int\": 4}]; \"sizes\": [{\"as_int\": -4}]; size -4",
         "\"sizes\": [{\"as_int\": 4}]; \"sizes\": [4]; not a union with one case",
         "\"tensor_values\"; \"tensors\"; graph_module.graph: it has no 'tensor_values'",
@@ -281,8 +281,8 @@ class ExportArchiveTest {
       value = {
         "\"total\"; \"other\"; no tensor 'total' for input 'b_total'",
         "\"use_pickle\": false; \"use_pickle\": true; a pickle can run any code",
-        "\"weight_0\"; \"../weight_0\"; no entry 'data/weights/../weight_0'",
-        "\"weight_0\"; \"weight_9\"; no entry 'data/weights/weight_9'",
+        "\"weight_0\"; \"../weight_0\"; entry 'data/weights/../weight_0' is missing",
+        "\"weight_0\"; \"weight_9\"; entry 'data/weights/weight_9' is missing",
         "\"storage_offset\": {\"as_int\": 0}; \"storage_offset\": {\"as_int\": 1}; which has 16"
             + " bytes",
         "\"storage_offset\": {\"as_int\": 0}; \"storage_offset\": {\"as_int\": -1}; offset -1 is"
@@ -321,7 +321,7 @@ class ExportArchiveTest {
         .contains("bad-archive");
     assertThat(error(Files.writeString(folder.resolve("t.pt2"), "text")))
         .contains("this is not a zip file, or it is damaged");
-    assertThat(error(folder.resolve("missing.pt2"))).contains("there is no such file");
+    assertThat(error(folder.resolve("missing.pt2"))).contains("the file does not exist");
     var big = Archives.edited(folder, "counter", "graph/byteorder", "little", "big");
     assertThat(error(big)).contains("byte order is 'big'");
   }
@@ -346,7 +346,7 @@ class ExportArchiveTest {
     entries.put("graph/models/modex.json", bytes("{}"));
     var file = Archives.write(folder.resolve("a.pt2"), entries, false);
     Archives.patched(file, "modex.json", "model.json");
-    assertThat(error(file)).contains("entry 'graph/models/model.json' is there twice");
+    assertThat(error(file)).contains("entry 'graph/models/model.json' occurs twice");
   }
 
   @Test

@@ -71,7 +71,7 @@ public final class Cuts {
         .toList();
   }
 
-  /** {@return positions in a graph, each behind so many collectives} */
+  /** {@return positions in a graph, each after so many collectives} */
   private static int[] places(Graph graph, int[] behind, RandomGenerator random) {
     var collectives = collectives(graph);
     var places = new int[behind.length];

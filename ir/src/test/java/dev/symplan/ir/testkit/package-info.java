@@ -1,4 +1,4 @@
-/** What the tests of every module share. */
+/** Helpers for the tests of all modules. */
 @NullMarked
 package dev.symplan.ir.testkit;
 

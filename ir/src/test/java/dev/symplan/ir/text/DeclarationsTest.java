@@ -81,7 +81,7 @@ class DeclarationsTest {
         "mine::f(Tensor x) -> Tensor  collective(allreduce)|'allreduce' is not a kind of"
             + " collective",
         "mine::f(Tensor x) -> Tensor  collective(all_reduce, all_gather)|an op has one collective",
-        "mine::f(Tensor x) -> Tensor  algorithm(nccl)|an algorithm is one of a collective",
+        "mine::f(Tensor x) -> Tensor  algorithm(nccl)|only a collective has an algorithm",
         "mine::f(Tensor x, str a, str b) -> Tensor  collective(all_reduce)|2 parameters of type"
             + " str, and one names its group",
         "mine::f(Tensor x, str? pg) -> Tensor  collective(all_reduce)|'pg' is of type str?; a group"

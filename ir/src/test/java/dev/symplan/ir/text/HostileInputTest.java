@@ -48,7 +48,7 @@ class HostileInputTest {
       }
       """;
 
-  /** {@return the errors; empty where the text is a program} */
+  /** {@return the errors; empty if the text is a program} */
   private static ImmutableList<Diagnostic> read(String text) {
     var sink = new DiagnosticSink();
     try {

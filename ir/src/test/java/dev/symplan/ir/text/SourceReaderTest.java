@@ -69,7 +69,7 @@ class SourceReaderTest {
               assertThat(error.render())
                   .isEqualTo(
                       folder.resolve("none.graph")
-                          + ": error[unreadable-file]: there is no such file");
+                          + ": error[unreadable-file]: the file does not exist");
             });
     assertThat(failure(folder).message()).isEqualTo("is a directory, not a file");
     assertThat(failure(file(new byte[1]).resolve("below")).code())

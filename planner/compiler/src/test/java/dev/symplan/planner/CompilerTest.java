@@ -241,7 +241,7 @@ class CompilerTest {
           {
             "\"variant\" : \"two_shot\"",
             "\"variant\" : \"none\"",
-            "rank_plans[0].collectives[0].variant: there is no 'none'"
+            "rank_plans[0].collectives[0].variant: unknown value 'none'"
           },
         }) {
       var changed = json.replaceFirst(Pattern.quote(change[0]), change[1]);

@@ -64,7 +64,7 @@ class LayoutOptionsTest {
     var line =
         "r (512.0 KiB, test.graph:5:7) moves its slices to where they belong, without 1 copy";
     assertThat(TextRenderer.render(PlanReport.of(plan, List.of(View.COLLECTIVES))))
-        .contains("\n" + line, "o all_gather along dim 1", "cannot: the ranks' slices are rows");
+        .contains("\n" + line, "o all_gather along dim 1", "cannot: each rank's slice consists");
     assertThat(PlanExplainer.explain(plan, "r").map(TextRenderer::row).orElseThrow())
         .contains(line);
   }
@@ -107,7 +107,7 @@ class LayoutOptionsTest {
     assertStays(plan("[0, 4, 1, 5], [2, 6, 3, 7]", COLUMNS, USUAL), Reason.LAYOUT, GATHER);
   }
 
-  /** With as many rows as ranks, the copy behind the gather is the one before the scatter. */
+  /** With as many rows as ranks, the copy after the gather is the one before the scatter. */
   @Test
   void aCopyBetweenTwoCollectivesIsFoldedOnce() {
     var plan =

@@ -209,7 +209,7 @@ class ObjectiveOptionsTest {
     assertThat(compiler.with(wanted).compile(input).forRank(0).collectives()).hasSize(1);
   }
 
-  /** The starts that have no join or read of theirs behind them yet, before each start. */
+  /** The starts that have no join or read of theirs after them yet, before each start. */
   private static int mostAhead(Plan plan) {
     var rank = plan.forRank(0);
     int ahead = 0;

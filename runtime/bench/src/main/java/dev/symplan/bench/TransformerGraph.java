@@ -31,7 +31,7 @@ public final class TransformerGraph {
 
   /** Which program. */
   public enum Form {
-    /** Inference, split over attention heads and MLP columns: an all-reduce behind both. */
+    /** Inference, split over attention heads and MLP columns: an all-reduce after both. */
     TENSOR_PARALLEL,
 
     /** Inference, between those also split over the sequence: all-gather and reduce-scatter. */

@@ -4,7 +4,7 @@ package dev.symplan.cli;
 final class Contrast {
 
   /**
-   * A script: the visible texts whose contrast with what is behind them is below 4.5, as WCAG 2.1
+   * A script: the visible texts whose contrast with their background is below 4.5, as WCAG 2.1
    * computes it, each with its contrast. Backgrounds are those of the elements around a text.
    */
   static final String WEAK_TEXTS =

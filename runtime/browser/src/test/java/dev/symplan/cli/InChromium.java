@@ -130,7 +130,7 @@ import org.junit.jupiter.api.extension.ParameterResolver;
           .findFirst();
     }
 
-    /** {@return the first number of what Node.js says of its version; 0 where it says nothing} */
+    /** {@return the first number of what Node.js says of its version; 0 if it says nothing} */
     private static int version(Path node) {
       try {
         var process =

@@ -55,7 +55,7 @@ final class PlanPage {
     }
   }
 
-  /** {@return a field of what the page says of itself, behind what it has yet to draw} */
+  /** {@return a field of what the page says of itself, after it has drawn everything} */
   JsonNode state(String field) {
     tab.page().evaluate("() => new Promise(requestAnimationFrame)");
     return json("symplan." + field);

@@ -67,7 +67,7 @@ final class Tab {
 
   /** {@return what the pages complained about so far, and forgets it} */
   List<String> takeComplaints() {
-    // Events come one after the other: behind this answer none is left from before.
+    // Events come one after the other: after this answer none is left from before.
     page.evaluate("() => new Promise(requestAnimationFrame)");
     var taken = List.copyOf(complaints);
     complaints.clear();

@@ -18,7 +18,7 @@ import picocli.CommandLine.Parameters;
     description = {
       "Find the planner's decisions that make the check of a case fail. Bisect turns off variants,"
           + " realization, fusion, overlap and order in halves, and runs the case each time.",
-      "Exits with 0 if the check does not fail, otherwise with 1."
+      "Exits with 0 if the check does not fail, and with 1 otherwise."
     })
 final class BisectCommand extends ConsoleCommand {
   @Parameters(paramLabel = "CASE", description = "A case directory with expected outputs.")

@@ -17,15 +17,14 @@ import picocli.CommandLine.Parameters;
 
 @Command(
     description = {
-      "Show XLA's own memory plan of a module beside the plan made here: sizes, and why they"
-          + " differ.",
+      "Show XLA's own memory plan of a module beside Symplan's plan: sizes, and why they differ.",
       "The module is planned twice: in its own order, and in one that may need less memory."
     })
 final class CompareXlaCommand extends ConsoleCommand {
   @Parameters(
       index = "0",
       paramLabel = "MODULE",
-      description = "The HLO module, *_after_optimizations.txt of a dump of XLA.")
+      description = "The HLO module: *_after_optimizations.txt of an XLA dump.")
   private Path module;
 
   @Parameters(

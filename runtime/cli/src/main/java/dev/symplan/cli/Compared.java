@@ -4,12 +4,12 @@ import com.google.common.base.Splitter;
 import java.nio.charset.StandardCharsets;
 
 /**
- * How outputs of some ranks compare with what is expected.
+ * The comparison of some ranks' outputs with the expected ones.
  *
  * @param rows lines for people
  * @param outputs how many were compared
  * @param wrong how many of these differ by more than the tolerance
- * @param unspecified how many could not be compared, as no op writes them
+ * @param unspecified how many could not be compared, because no op writes them
  */
 record Compared(String rows, int outputs, int wrong, int unspecified) {
   static final Compared NOTHING = new Compared("", 0, 0, 0);

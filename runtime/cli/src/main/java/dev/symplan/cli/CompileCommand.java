@@ -34,7 +34,7 @@ final class CompileCommand extends ConsoleCommand {
       names = "--backend",
       paramLabel = "NAME",
       description =
-          "The backend that is to run the plan, host or cuda: only its variants are used (default:"
+          "The backend that will run the plan, host or cuda: only its variants are used (default:"
               + " any).")
   private Optional<String> backend = Optional.empty();
 

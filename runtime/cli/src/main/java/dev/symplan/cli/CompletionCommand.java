@@ -7,7 +7,7 @@ import picocli.AutoComplete;
 import picocli.CommandLine.Command;
 
 @Command(
-    description = "Print a script with which Bash and Zsh complete commands and options.",
+    description = "Print a script that lets Bash and Zsh complete commands and options.",
     footer = {
       "",
       "For this shell:           source <(symplan completion)",

@@ -21,7 +21,7 @@ import picocli.CommandLine.Parameters;
 @Command(
     description = {
       "Show how two plans differ: variants and why, values that moved or grew, memory, time.",
-      "Exits with 1 if they differ, otherwise with 0."
+      "Exits with 1 if they differ, and with 0 otherwise."
     })
 final class DiffCommand extends ConsoleCommand {
   private static final ImmutableList<String> FORMATS = ImmutableList.of("text", "html");
@@ -29,7 +29,7 @@ final class DiffCommand extends ConsoleCommand {
   @Parameters(index = "0", paramLabel = "A", description = "A plan, or what compile takes.")
   private Path before;
 
-  @Parameters(index = "1", paramLabel = "B", description = "Another.")
+  @Parameters(index = "1", paramLabel = "B", description = "The plan or input to compare with A.")
   private Path after;
 
   @Option(

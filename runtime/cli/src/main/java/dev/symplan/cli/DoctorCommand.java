@@ -20,7 +20,7 @@ import picocli.CommandLine.Option;
       "Starts nothing on the GPUs. Exits with 0 even if there are none."
     })
 final class DoctorCommand extends ConsoleCommand {
-  /** How the report is written. */
+  /** The format of the report. */
   enum Format {
     TEXT,
     JSON;
@@ -39,7 +39,7 @@ final class DoctorCommand extends ConsoleCommand {
       defaultValue = "text")
   private Format format = Format.TEXT;
 
-  @Option(names = "--require-gpu", description = "Exit 3 where backend cuda cannot be used.")
+  @Option(names = "--require-gpu", description = "Exit with 3 if backend cuda cannot be used.")
   private boolean requireGpu;
 
   DoctorCommand(Console console) {

@@ -42,7 +42,7 @@ import picocli.CommandLine.Parameters;
 final class DumpCommand extends ConsoleCommand {
   private static final String DUMP = "the dump";
 
-  /** As many as the environment can say, and more than anything shows. */
+  /** The maximum width that the environment can give, wider than any output. */
   private static final int MAX_COLUMNS = 9999;
 
   @Parameters(paramLabel = "INPUT", description = "A plan, or what compile takes.")
@@ -56,7 +56,7 @@ final class DumpCommand extends ConsoleCommand {
       paramLabel = "VIEW",
       description =
           "The views to show: ${COMPLETION-CANDIDATES} (default: summary,collectives,values; in"
-              + " JSON all but code).",
+              + " JSON, all except code).",
       completionCandidates = ViewNames.class)
   private List<View> views = List.of();
 
@@ -84,7 +84,7 @@ final class DumpCommand extends ConsoleCommand {
       names = "--advice",
       negatable = true,
       description =
-          "Whether the view peak shows what would need less memory; this plans again for each piece"
+          "Whether the view peak shows what would need less memory. This plans again for each piece"
               + " of advice (default: only for html made from a graph).")
   private Optional<Boolean> advice = Optional.empty();
 

@@ -22,7 +22,7 @@ import picocli.CommandLine.Parameters;
 @Command(
     description = {
       "Explain one value or collective: where it lives, what runs, and why.",
-      "With --peak: show what is live when memory is fullest, why, and what would need less; every"
+      "With --peak: show what is live when memory is fullest, why, and what would need less. Every"
           + " piece of advice was tried by planning again."
     })
 final class ExplainCommand extends ConsoleCommand {

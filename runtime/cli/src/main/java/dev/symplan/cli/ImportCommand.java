@@ -21,7 +21,7 @@ import picocli.CommandLine.Option;
 @Command(
     description = {
       "Convert a graph from any supported format to the graph language.",
-      "If ranks run different graphs, all are written, each with its ranks."
+      "If ranks run different graphs, all graphs are written, each with its ranks."
     })
 final class ImportCommand extends ConsoleCommand {
   @Mixin private GraphInputs input;
@@ -36,7 +36,7 @@ final class ImportCommand extends ConsoleCommand {
       names = "--weights",
       paramLabel = "FILE",
       description = {
-        "Write the archive's tensors to this safetensors file, under the names of the inputs that"
+        "Write the archive's tensors to this safetensors file, with the names of the inputs that"
             + " take them, for run --weights."
       })
   private Optional<Path> weights = Optional.empty();

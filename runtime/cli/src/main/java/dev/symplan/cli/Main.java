@@ -45,7 +45,7 @@ import picocli.CommandLine.ScopeType;
       "70:an internal error"
     })
 public final class Main {
-  /** What a system says where whoever reads has enough, as {@code head} does. */
+  /** The system's message after a reader such as {@code head} has closed the pipe. */
   private static final String BROKEN_PIPE = "Broken pipe";
 
   private Main() {}

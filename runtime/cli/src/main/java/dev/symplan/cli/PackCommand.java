@@ -42,8 +42,8 @@ final class PackCommand extends ConsoleCommand {
       names = "--seconds",
       paramLabel = "S",
       description =
-          "How long to search at most, instead of a number of steps: the offsets then depend on the"
-              + " machine.")
+          "Limit the search to this time, instead of a number of steps. The offsets then depend on"
+              + " the machine.")
   private Optional<Double> seconds = Optional.empty();
 
   @Option(

@@ -70,8 +70,8 @@ final class RunCommand extends ConsoleCommand {
       names = "--backend",
       paramLabel = "NAME",
       description =
-          "The backend: host, on the CPU, or cuda, on the GPUs of this host, for which it then"
-              + " plans unless --target is given (default: host).",
+          "The backend: host runs on the CPU; cuda runs on the GPUs of this host and, unless"
+              + " --target is given, plans for them (default: host).",
       defaultValue = "host")
   private String backend;
 
@@ -94,8 +94,8 @@ final class RunCommand extends ConsoleCommand {
   @Option(
       names = "--check",
       description = {
-        "Compare with the case's outputs; exit with 1 if the relative L2 error is above 1e-5 (f32,"
-            + " f64) or 1e-2 (bf16, f16, and f32 computed from such results), or an integer"
+        "Compare with the case's outputs. Exit with 1 if the relative L2 error is above 1e-5 (f32,"
+            + " f64) or 1e-2 (bf16, f16, and f32 computed from such results), or if an integer"
             + " differs, unless the output is about as close to an evaluation in f64 as the"
             + " expected one."
       })
@@ -104,14 +104,15 @@ final class RunCommand extends ConsoleCommand {
   @Option(
       names = "--one-by-one",
       description =
-          "Run the graphs of a program one after the other, as a caller does who works between"
-              + " them, and not all at once.")
+          "Run the graphs of a program one after the other, not all at once, like a caller that"
+              + " works between them.")
   private boolean oneByOne;
 
   @Option(
       names = "--no-compare",
       description =
-          "Do not evaluate the graph without a plan, and compare nothing. Large graphs run faster.")
+          "Do not evaluate the graph without a plan, and compare nothing. The command then takes"
+              + " less time for large graphs.")
   private boolean noCompare;
 
   @Option(
@@ -172,7 +173,7 @@ final class RunCommand extends ConsoleCommand {
     super(console);
   }
 
-  /** So that a word behind the option is not taken for its value, but for the input. */
+  /** So that a word after the option is not taken for its value, but for the input. */
   static final class AttachedOnly implements IParameterPreprocessor {
     @Override
     public boolean preprocess(
@@ -231,7 +232,7 @@ final class RunCommand extends ConsoleCommand {
     return folder.resolve("rank" + rank + ".outputs.safetensors");
   }
 
-  /** What one process does. */
+  /** The work of one process. */
   private final class Run {
     private final Backend device;
     private final SessionOptions options;
@@ -293,7 +294,7 @@ final class RunCommand extends ConsoleCommand {
         throw CompileException.ofFile(
             DiagnosticCode.BAD_TENSORS,
             caseFolder.orElse(input),
-            "there are no expected outputs to check against",
+            "no expected outputs were found to check against",
             "--check needs a case with rankN.outputs.safetensors");
       }
       boolean compare = check || (data.isEmpty() && !noCompare);

@@ -127,10 +127,10 @@ final class RunReport {
     }
     var next = Collections.min(others, Comparator.comparingDouble(Verdict::totalMicros));
     return chosen.variant().text()
-        + " is predicted to be fastest"
+        + " is predicted to be the fastest"
         + (collective.isAsync()
             ? " beside compute"
-            : " with %s; next is %s with %s"
+            : ", with %s; the next is %s, with %s"
                 .formatted(
                     Units.micros(chosen.totalMicros()),
                     next.variant().text(),

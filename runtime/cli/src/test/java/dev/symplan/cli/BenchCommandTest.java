@@ -173,7 +173,7 @@ class BenchCommandTest {
       delimiter = '|',
       textBlock =
           """
-          collectives --backend gpu | there is no backend 'gpu'
+          collectives --backend gpu | unknown backend 'gpu'
           collectives --backend host --ranks 1 | one rank has no peer to communicate with
           overlap --backend host --ranks 0 | one rank has no peer to communicate with
           step --backend host --ranks 65537 | --ranks must be at most 65536

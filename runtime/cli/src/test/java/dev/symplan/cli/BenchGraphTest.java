@@ -49,7 +49,7 @@ class BenchGraphTest {
       other,2,default,4,1.00,1.00,1.00,1,1,1,GPU,2026-11-22
       """;
 
-  /** Times, rates and shares of them; sizes have a unit behind, and what PyTorch took is given. */
+  /** Times, rates and shares of them; sizes have a unit after, and what PyTorch took is given. */
   private static final Pattern MEASURED =
       Pattern.compile("\\d+\\.\\d+(?! [KMG]iB)%?(?: [GT](?:B|FLOP)/s)?");
 
@@ -201,7 +201,7 @@ class BenchGraphTest {
   void refusesWhatHasNoSteadyState() throws IOException {
     var result = small(graph(), "--donate", "x");
     assertThat(result.code()).isEqualTo(2);
-    assertThat(result.err()).contains("'x' is donated").contains("plan without that");
+    assertThat(result.err()).contains("'x' is donated").contains("plan without donating it");
   }
 
   @Test
@@ -210,7 +210,7 @@ class BenchGraphTest {
     var result = small(other, "--pytorch", pytorch());
     assertThat(result.code()).isEqualTo(1);
     assertThat(result.err())
-        .contains("torch.csv: error[bad-points]: there are no times of 'h'", "g, other");
+        .contains("torch.csv: error[bad-points]: the file has no times of 'h'", "g, other");
   }
 
   @Test
@@ -243,7 +243,7 @@ class BenchGraphTest {
           --product 0 | --product must be at least 1
           --bytes 1Kb | '1Kb' is not a size; write for example 64KiB
           --csv /tmp/./a --svg /tmp/a | --csv and --svg are the same
-          --backend gpu | there is no backend 'gpu'
+          --backend gpu | unknown backend 'gpu'
           """)
   void saysWhatIsWrongWithTheCommandLine(String args, String message) throws IOException {
     var words = new ArrayList<Object>(List.of("bench", "graph", graph(), "--target", "host"));

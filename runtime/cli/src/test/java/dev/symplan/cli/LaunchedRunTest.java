@@ -60,7 +60,7 @@ class LaunchedRunTest {
         Diagnostic.error(
             DiagnosticCode.BAD_TENSORS,
             Span.ofFile(new SourceFile("rank2.inputs.safetensors", "")),
-            "there is no tensor 'in0'",
+            "no tensor 'in0'",
             ""));
   }
 
@@ -101,13 +101,13 @@ class LaunchedRunTest {
     assertThat(results).extracting(Ran::code).containsOnly(ExitCode.FAILED);
     assertThat(results.get(2).err())
         .contains("rank2.inputs.safetensors")
-        .contains("error[bad-tensors]: there is no tensor 'in0'");
+        .contains("error[bad-tensors]: no tensor 'in0'");
     assertThat(results.subList(0, 2))
         .allSatisfy(
             result ->
                 assertThat(result.err())
                     .startsWith("error: rank 2: rank2.inputs.safetensors")
-                    .contains("there is no tensor 'in0'"));
+                    .contains("no tensor 'in0'"));
   }
 
   @Test

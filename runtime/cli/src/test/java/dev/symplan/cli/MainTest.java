@@ -141,11 +141,11 @@ class MainTest {
               n: all_reduce as one_shot_push: .*
                   operand m not-needed: .*
                   result  n not-needed: .*
-                  The tensors pass through a workspace .*: one_shot_push is predicted to be fastest with .*
+                  The tensors pass through a workspace .*: one_shot_push is predicted to be the fastest, with .*
               r: all_reduce as two_shot: .*
                   operand y zero-copy: aten::mm writes it there \\(tp_mlp.graph:20\\) .*
                   result  r zero-copy: it reuses the memory of y .*
-                  Peers access the tensors .* without a copy: two_shot is predicted to be fastest with .*
+                  Peers access the tensors .* without a copy: two_shot is predicted to be the fastest, with .*
             """)
         .contains("ok: all 8 outputs agree");
     result = run("run", sample("tp_mlp.graph"), "--ranks", 4, "--variant", "n=nccl");
@@ -500,7 +500,7 @@ class MainTest {
           2 | compile                                            | Missing required parameter
           2 | compile GRAPH --target none                        | 'none' is neither a target nor a file
           2 | compile GRAPH --variant all_reduce=none            | unknown variant 'none'
-          2 | run GRAPH --backend gpu                            | there is no backend 'gpu'
+          2 | run GRAPH --backend gpu                            | unknown backend 'gpu'
           2 | dump GRAPH --format none                           | unknown format 'none'
           2 | dump GRAPH --format csv --view values              | csv has only one view
           2 | dump GRAPH --width 2147483647                      | --width must be 1 to 9999
@@ -514,7 +514,7 @@ class MainTest {
           1 | compile GRAPH --variant all_reduce=multimem        | the target has no multicast
           1 | compile GRAPH --target h200x8 --variant r=multimem | 'r' cannot run as multimem: multicast is off; add --multicast=on
           1 | compile GRAPH --target h200x8 --backend cuda --variant r=multimem_one_shot | multicast is off; add --multicast=on
-          2 | compile GRAPH --backend tpu                        | --backend: there is no backend 'tpu'
+          2 | compile GRAPH --backend tpu                        | --backend: unknown backend 'tpu'
           2 | compile GRAPH --multicast=maybe                    | --multicast: 'maybe' is neither on nor off
           2 | run PLAN --multicast=auto                          | --multicast: 'auto' is neither on nor off
           2 | dump PLAN --multicast=on                           | --multicast: PLANNED is a plan; name
@@ -541,8 +541,8 @@ class MainTest {
           1 | compile GRAPH --graph other                        | no graph has the name 'other'
           1 | compile GRAPH --place q=local                      | neither an input nor an output
           1 | compile GRAPH -o NOWHERE/deeper/plan.json          | cannot be written here
-          1 | run GRAPH --check                                  | there are no expected outputs
-          1 | compile EMPTY                                      | there is no graph
+          1 | run GRAPH --check                                  | no expected outputs were found
+          1 | compile EMPTY                                      | the text contains no graph
           1 | compile BROKEN                                     | error[
           1 | dump NOPLAN                                        | bad-plan
           1 | pack NOWHERE                                       | unreadable-file

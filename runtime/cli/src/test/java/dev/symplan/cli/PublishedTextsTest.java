@@ -110,7 +110,7 @@ class PublishedTextsTest {
     tensors("rank0.outputs", ImmutableMap.of("out0", floats(11, 22)));
     var without = Ran.run("run", folder, "--check");
     assertThat(without.code()).isEqualTo(1);
-    assertThat(without.err()).contains("there is no tensor 'in1' for input '_tensor_constant0'");
+    assertThat(without.err()).contains("no tensor 'in1' was found for input '_tensor_constant0'");
     tensors("constants", ImmutableMap.of("_tensor_constant0", floats(10, 20)));
     agrees();
     tensors("constants", ImmutableMap.of("_tensor_constant0", floats(10, 20, 30)));

@@ -47,7 +47,7 @@ class RunProfileTest {
 
   @Test
   void tableHasARowForEachStep() throws IOException {
-    // The word behind the option is the input, not a file for the trace.
+    // The word after the option is the input, not a file for the trace.
     assertThat(run("run", "--donate", "x", "--profile", graph(), "--target", "host"))
         .as(out)
         .isZero();

@@ -119,9 +119,9 @@ class TogetherTest {
   void oneWordIsMissing() {
     var ran = run("compile", text(FORWARD), text(BACKWARD));
     assertThat(ran.code()).isEqualTo(2);
-    assertThat(ran.err()).contains("2 inputs: --together takes them as one program");
+    assertThat(ran.err()).contains("2 inputs need --together, which plans them as one program");
     assertThat(run("compile", text(FORWARD), "--ties", "t.json").err())
-        .contains("--ties is for graphs --together");
+        .contains("--ties needs --together");
   }
 
   @Test

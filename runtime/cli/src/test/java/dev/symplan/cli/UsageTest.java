@@ -111,7 +111,7 @@ class UsageTest {
     var options = Files.writeString(folder.resolve("options"), SAMPLE.toString());
     var result = run("compile", "@" + options);
     assertThat(result.code()).isEqualTo(ExitCode.FAILED);
-    assertThat(result.err()).contains("options: error[unreadable-file]: there is no such file");
+    assertThat(result.err()).contains("options: error[unreadable-file]: the file does not exist");
   }
 
   @Test
@@ -119,6 +119,6 @@ class UsageTest {
     var graph = Files.writeString(folder.resolve("none.graph"), "graph version 1\n");
     var result = run("compile", graph);
     assertThat(result.code()).isEqualTo(ExitCode.FAILED);
-    assertThat(result.err()).contains("none.graph: error[syntax]: there is no graph in the file");
+    assertThat(result.err()).contains("none.graph: error[syntax]: the file contains no graph");
   }
 }

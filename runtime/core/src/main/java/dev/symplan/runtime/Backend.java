@@ -9,7 +9,7 @@ import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.stream.Stream;
 
-/** What executes plans. {@link ServiceLoader} finds all of them. */
+/** Executes plans. {@link ServiceLoader} finds all backends. */
 public interface Backend {
 
   /** The name of the backend that works everywhere. */

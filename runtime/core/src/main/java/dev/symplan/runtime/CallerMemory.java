@@ -12,9 +12,9 @@ import com.google.common.primitives.ImmutableLongArray;
 public record CallerMemory(Stretches inputs, Stretches outputs) {
 
   /**
-   * Where tensors are.
+   * The addresses of tensors.
    *
-   * @param addresses of their first elements; 0 where the caller has no memory to give
+   * @param addresses of their first elements; 0 if the caller gives no memory
    * @param bytes how much there is from each address on
    */
   public record Stretches(ImmutableLongArray addresses, ImmutableLongArray bytes) {

@@ -126,7 +126,7 @@ public final class Case {
     if (tensor == null) {
       throw wrong(
           file,
-          "there is no tensor '%s' for %s".formatted(name, called),
+          "no tensor '%s' was found for %s".formatted(name, called),
           "the file has " + tensors.keySet());
     }
     if (tensor.dtype() != type.dtype() || !tensor.type().sizes().equals(type.sizes())) {

@@ -10,8 +10,8 @@ import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Optional;
 
 /**
- * What is the same in the sessions of all backends: the signature, what may be bound to it, and in
- * which order graphs run.
+ * The common part of all backends' sessions: the signature, the memory that may be bound to it, and
+ * the order in which graphs run.
  */
 public abstract class ExecutableSession implements Session {
   /** All graphs, one after the other. */
@@ -25,7 +25,7 @@ public abstract class ExecutableSession implements Session {
   /** Whether memory of the caller's takes the place of all inputs and outputs. */
   private boolean bound;
 
-  /** The graph behind the one that has run; if it is independent, any such graph may run. */
+  /** The graph after the one that has run; if it is independent, any such graph may run. */
   private int next;
 
   /** The independent graph after which those up to {@link #next} ran. */
@@ -79,15 +79,15 @@ public abstract class ExecutableSession implements Session {
     int index = index(graph);
     if (bound && graphs.size() > 1) {
       throw new IllegalStateException(
-          "memory of the caller's is bound, which run() uses for all graphs: graph '%s' cannot run alone"
+          "the caller's memory is bound, and only run() of all graphs can use it: graph '%s' cannot run alone"
               .formatted(graph));
     }
     if (isAwaited(next) ? index != next : !graphs.get(index).independent()) {
       throw new IllegalStateException(
           isAwaited(next)
-              ? "graph '%s' comes next, not '%s'; restart() gives up what it was to take"
+              ? "graph '%s' comes next, not '%s'; restart() discards the results that it would take"
                   .formatted(graphs.get(next).name(), graph)
-              : "graph '%s' needs what graph '%s' makes: run that one first"
+              : "graph '%s' needs results of graph '%s': run that graph first"
                   .formatted(graph, graphs.get(index - 1).name()));
     }
     execute(index);
@@ -131,7 +131,7 @@ public abstract class ExecutableSession implements Session {
         && index < graphs.get(next).firstInput()
         && ref.filter(input -> input.type().space() == MemorySpace.DONATED).isPresent()) {
       throw new IllegalStateException(
-          "input '%s' was donated to a graph that has run, so that graph '%s' may use its memory; run the rest, or restart()"
+          "input '%s' was donated to a graph that has run, so graph '%s' may use its memory; run the rest, or restart()"
               .formatted(inputNames().get(index), graphs.get(next).name()));
     }
     return inputMemory(rank, index);
@@ -193,7 +193,7 @@ public abstract class ExecutableSession implements Session {
     useAsOutput(rank, ref.get(), tensor);
   }
 
-  /** What graphs of the program have used already stays where it is until the program ends. */
+  /** Memory that graphs of the program have used already stays bound until the program ends. */
   private void requireBindable(String name, boolean mayBeUsed) {
     if (isAwaited(next) && mayBeUsed) {
       throw new IllegalStateException(

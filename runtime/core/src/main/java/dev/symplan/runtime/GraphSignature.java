@@ -7,11 +7,11 @@ import dev.symplan.codegen.RankProgram;
 import java.util.stream.IntStream;
 
 /**
- * What one graph of a program takes and gives: ranges of the program's inputs and outputs, from the
- * first index to the one behind the last. An input that a later graph takes as well is of the first
+ * The inputs and outputs of one graph of a program: ranges of the program's inputs and outputs,
+ * from the first index to the one after the last. An input of several graphs belongs to the first
  * graph that takes it.
  *
- * @param independent whether neither the graph nor one behind it needs what a graph before it made
+ * @param independent whether neither this graph nor a later one needs what an earlier graph made
  */
 public record GraphSignature(
     String name,

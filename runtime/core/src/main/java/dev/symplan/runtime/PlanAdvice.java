@@ -8,7 +8,10 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import java.util.Optional;
 
-/** What to say of a plan that cannot run as it is: it may come from another machine. */
+/**
+ * Messages about a plan that cannot run as it is, for example because it comes from another
+ * machine.
+ */
 public final class PlanAdvice {
   private PlanAdvice() {}
 
@@ -57,7 +60,7 @@ public final class PlanAdvice {
   /**
    * {@return the command that makes a plan that can run}
    *
-   * @param options each behind a space
+   * @param options each after a space
    */
   public static String anew(Plan plan, int ranks, String options) {
     return "make a new plan, with the same other options: symplan compile %s --ranks %s%s -o PLAN"

@@ -1,6 +1,6 @@
 package dev.symplan.runtime;
 
-/** How a backend picks the algorithm of each product of matrices, where a library has several. */
+/** How a backend picks the algorithm of each matrix product if a library has several. */
 public enum ProductAlgorithms {
   /** The fastest, measured when a session opens, unless it was measured before. */
   TIMED,

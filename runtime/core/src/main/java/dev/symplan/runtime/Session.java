@@ -84,7 +84,7 @@ public interface Session extends AutoCloseable {
         .orElseThrow(() -> new IllegalArgumentException("'" + name + "' is not a tensor"));
   }
 
-  /** {@return whether the input is memory of the caller's, which {@link #bindInput} may replace} */
+  /** {@return whether the input is memory of the caller, which {@link #bindInput} may replace} */
   boolean isExternalInput(int rank, int index);
 
   /**
@@ -112,8 +112,8 @@ public interface Session extends AutoCloseable {
   /**
    * Uses memory of the caller's for all inputs and outputs of a rank, from the next run on:
    * directly where the plan leaves the tensor to the caller, otherwise by a copy in each run, as
-   * the {@link Signature} says. The memory has to stay until the last run with it is over, and
-   * outputs must overlap nothing else.
+   * the {@link Signature} says. The memory must stay valid until the last run with it is over, and
+   * outputs must not overlap anything else.
    *
    * @throws IllegalArgumentException when the memory does not fit the signature
    */
@@ -133,10 +133,10 @@ public interface Session extends AutoCloseable {
   ImmutableList<GraphSignature> graphs();
 
   /**
-   * Runs one graph on all ranks to its end. A graph that takes what others made runs directly
-   * behind them, in the order in which they were given; what they hand on stays in the arenas. Any
-   * {@link GraphSignature#independent} graph may run at other times, again and again: such graphs
-   * share only inputs, and use the same memory for all else.
+   * Runs one graph on all ranks to its end. A graph that takes what others made runs directly after
+   * them, in the order in which they were given; what they hand on stays in the arenas. Any {@link
+   * GraphSignature#independent} graph may run at other times, again and again: such graphs share
+   * only inputs, and use the same memory for all else.
    *
    * <p>Inputs of a graph may be filled at any time before it runs; donated ones, after the last
    * other graph that does not hand anything to it. Outputs are good until an independent graph
@@ -157,7 +157,7 @@ public interface Session extends AutoCloseable {
   void restart();
 
   /**
-   * Runs behind what the caller has put into a stream, and has the stream go on behind the run, on
+   * Runs after what the caller has put into a stream, and has the stream go on after the run, on
    * memory that was {@linkplain #bind bound} for all ranks. It need not have ended when this
    * returns; a backend without streams does it at once.
    *
@@ -171,7 +171,7 @@ public interface Session extends AutoCloseable {
    * little of the host in it as can be, otherwise by the host's. All processes of a session ask for
    * the same.
    *
-   * @param runs one behind the other in each measurement
+   * @param runs one after the other in each measurement
    * @param measurements at least one; another one before them is not counted
    * @throws RunException as {@link #run}
    */

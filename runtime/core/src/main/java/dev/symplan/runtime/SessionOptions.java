@@ -6,14 +6,14 @@ import java.time.Duration;
 import java.util.Optional;
 
 /**
- * How a session is opened.
+ * Options of a session.
  *
  * @param timeout how long a rank waits for others before the run is given up; empty for the
  *     backend's own
  * @param launch whether this process has all ranks or one, where no world says so
  * @param world the processes that have one rank each, which the session does not close
  * @param multicast whether it may make NVLink multicast objects, if the plan has such variants. A
- *     plan may come from elsewhere, so who runs it says so again
+ *     plan may come from elsewhere, so whoever runs it confirms this
  * @param products how the algorithms of products are picked, the same in all processes
  * @param callerMemory whether the caller {@linkplain Session#bind binds} memory before the first
  *     run, so that the session needs none for external inputs and outputs

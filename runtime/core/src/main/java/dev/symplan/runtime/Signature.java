@@ -7,15 +7,15 @@ import dev.symplan.ir.TensorType;
 import java.util.Optional;
 
 /**
- * What the graph of one rank takes and gives, and what a run does with the {@link CallerMemory} of
+ * The inputs and outputs of one rank's graph, and what a run does with the {@link CallerMemory} of
  * each.
  */
 public record Signature(ImmutableList<Slot> inputs, ImmutableList<Slot> outputs) {
 
-  /** What a run does with memory of the caller's. */
+  /** How a run uses the caller's memory. */
   public sealed interface Use {
 
-    /** There is no tensor, but a number or {@code None}: the caller gives no memory. */
+    /** The value is a number or {@code None}, not a tensor: the caller gives no memory. */
     record Nothing() implements Use {}
 
     /** Ops read an input, or write an output, where the caller has it. */
@@ -48,7 +48,7 @@ public record Signature(ImmutableList<Slot> inputs, ImmutableList<Slot> outputs)
    * One input or output.
    *
    * @param name what messages call it
-   * @param type empty where it is no tensor
+   * @param type empty if it is not a tensor
    */
   public record Slot(String name, Optional<TensorType> type, Use use) {
 

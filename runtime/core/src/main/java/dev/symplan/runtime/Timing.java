@@ -28,7 +28,7 @@ public record Timing(ImmutableList<Double> micros) {
   /**
    * {@return how long work takes by this host's clock}
    *
-   * @param runs one behind the other in each measurement
+   * @param runs one after the other in each measurement
    * @param measurements at least one; another one before them is not counted
    */
   public static Timing ofHost(int runs, int measurements, Runnable work) {

@@ -1,4 +1,4 @@
-/** The ops {@code hlo::NAME}: instructions of XLA that no op of PyTorch stands for. */
+/** The ops {@code hlo::NAME}: instructions of XLA that have no equivalent in PyTorch. */
 @NullMarked
 package dev.symplan.ir.hlo.ops;
 

@@ -31,7 +31,7 @@ public final class BarChart {
   /**
    * {@return the chart}
    *
-   * @param title of the whole, for those who cannot see it
+   * @param title of the whole, for readers who cannot see it
    * @param comments how it was measured
    */
   public static String svg(String title, List<String> comments, List<Part> parts) {

@@ -122,7 +122,7 @@ public final class BenchPrograms {
         ranks, "x: bf16[16, 256], w: bf16[256, 256]", lines.build(), "o" + (products - 1));
   }
 
-  /** {@return so many small ops, one behind the other} */
+  /** {@return so many small ops, one after the other} */
   public static Program kernels(int count, int ranks) {
     var lines = ImmutableList.<String>builder();
     for (int i = 0; i < count; i++) {

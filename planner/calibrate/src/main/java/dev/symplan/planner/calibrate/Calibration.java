@@ -36,12 +36,12 @@ public record Calibration(
     Target target, ImmutableList<Fit> fits, ImmutableList<MeasuredSize> sizes) {
 
   /**
-   * How well a curve fits its points.
+   * The fit of a curve to its points.
    *
    * @param meanError relative
    * @param maxError relative
    * @param heldOutError relative, on average, of what a curve through the other points says of each
-   *     size but the smallest and the largest; empty where there are no four points
+   *     size but the smallest and the largest; empty if there are no four points
    */
   public record Fit(
       Kind kind,

@@ -8,7 +8,7 @@ import dev.symplan.planner.report.Table;
 import java.util.List;
 import java.util.Locale;
 
-/** How well a calibrated target fits its points, as text. */
+/** Prints how well a calibrated target fits its points. */
 public final class CalibrationPrinter {
   private CalibrationPrinter() {}
 

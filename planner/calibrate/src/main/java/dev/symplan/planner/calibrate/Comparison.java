@@ -51,7 +51,7 @@ record Comparison(
       return micros.containsKey(picked);
     }
 
-    /** {@return how much longer what is picked takes than the fastest; NaN where not measured} */
+    /** {@return how much longer what is picked takes than the fastest; NaN if not measured} */
     double loss() {
       double best = micros.getOrDefault(fastest(), Double.NaN);
       return micros.getOrDefault(picked, Double.NaN) / best - 1;

@@ -96,7 +96,7 @@ final class CsvReader {
       if (!known.contains(name)) {
         error(
             location(i),
-            "there is no column '%s'".formatted(name),
+            "unknown column '%s'".formatted(name),
             "known: " + String.join(", ", known));
       } else if (columns.putIfAbsent(name, i) != null) {
         error(location(i), "a second column '%s'".formatted(name), "leave one of them out");
@@ -104,7 +104,7 @@ final class CsvReader {
     }
     for (var name : required) {
       if (!columns.containsKey(name)) {
-        error(location(0), "there is no column '%s'".formatted(name), expected());
+        error(location(0), "column '%s' is missing".formatted(name), expected());
       }
     }
   }
@@ -119,13 +119,13 @@ final class CsvReader {
     return wrong;
   }
 
-  /** {@return a field of the current line; empty where there is no such column} */
+  /** {@return a field of the current line; empty if there is no such column} */
   String text(String column) {
     var index = columns.get(column);
     return index == null ? "" : fields.get(index).strip();
   }
 
-  /** {@return a number from 1 to a limit; 1 where there is an error} */
+  /** {@return a number from 1 to a limit; 1 if there is an error} */
   long count(String column, long max) {
     if (isMissing(column)) {
       return 1;
@@ -143,7 +143,7 @@ final class CsvReader {
     return value.get();
   }
 
-  /** {@return a number above 0; 1 where there is an error} */
+  /** {@return a number above 0; 1 if there is an error} */
   double positive(String column) {
     if (isMissing(column)) {
       return 1;
@@ -168,7 +168,7 @@ final class CsvReader {
     var first = required.getFirst();
     error(
         first,
-        "there is no column '%s', which %s requires".formatted(column, text(first)),
+        "column '%s' is missing; %s requires it".formatted(column, text(first)),
         "add it to the header");
     return true;
   }

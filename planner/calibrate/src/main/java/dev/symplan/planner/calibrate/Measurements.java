@@ -17,7 +17,7 @@ import java.util.function.Predicate;
 /** Points, by what they are of; the median where there are several of the same. */
 final class Measurements {
 
-  /** What one curve describes. */
+  /** The subject of one curve. */
   record Key(Kind kind, Variant variant, int ranks) {
     static final Comparator<Key> ORDER =
         Comparator.comparing(Key::kind).thenComparing(Key::variant).thenComparing(Key::ranks);

@@ -8,9 +8,9 @@ import dev.symplan.planner.machine.Variant;
  *
  * @param least the shortest of them; as {@code micros} where the file does not say
  * @param most the longest of them; as {@code micros} where the file does not say
- * @param dtype of the elements; empty where the file does not say
- * @param gpu what it was measured on; empty where the file does not say
- * @param date when; empty where the file does not say
+ * @param dtype of the elements; empty if the file does not say
+ * @param gpu what it was measured on; empty if the file does not say
+ * @param date when; empty if the file does not say
  * @param file the file's name, without folders
  */
 public record Point(
@@ -23,7 +23,7 @@ public record Point(
     String date,
     String file) {
 
-  /** What was measured. */
+  /** The subject of a measurement. */
   public sealed interface Subject {
 
     /** A collective by itself, from the start of its kernel to the end, launches amortised. */
@@ -59,10 +59,10 @@ public record Point(
     /** One barrier of a group. */
     record Barrier(int ranks) implements Subject {}
 
-    /** What one more kernel adds to a captured graph. */
+    /** The time that one more kernel adds to a captured graph. */
     record Launch() implements Subject {}
 
-    /** From the start of copies by the copy engines to their first byte. */
+    /** The time from the start of copies by the copy engines to their first byte. */
     record CopyEngineStart() implements Subject {}
 
     /**

@@ -148,7 +148,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
       if (kind.isEmpty()) {
         rows.error(
             "kind",
-            "there is no kind '%s'".formatted(word),
+            "unknown kind '%s'".formatted(word),
             "known: "
                 + Arrays.stream(Kind.values()).map(Kind::text).collect(Collectors.joining(", "))
                 + ", "
@@ -163,7 +163,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
       if (variant.isEmpty()) {
         rows.error(
             "variant",
-            "there is no variant '%s' of %s".formatted(rows.text("variant"), word),
+            "unknown variant '%s' of %s".formatted(rows.text("variant"), word),
             "known: " + variants.stream().map(Variant::text).collect(Collectors.joining(", ")));
         return Optional.empty();
       }

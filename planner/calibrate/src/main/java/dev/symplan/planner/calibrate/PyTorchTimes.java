@@ -11,8 +11,8 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
- * How long PyTorch takes for whole programs, and how much memory: what {@code
- * samples/pytorch/bench_programs.py} prints.
+ * PyTorch's times and memory for whole programs, as {@code samples/pytorch/bench_programs.py}
+ * prints them.
  *
  * @param rows one for each program, mode and number of ranks
  * @param comments the file's lines that begin with {@code #}, without it
@@ -105,7 +105,7 @@ public record PyTorchTimes(Path file, ImmutableList<Row> rows, ImmutableList<Str
     var found = rows.stream().filter(row -> row.program().equals(wanted)).toList();
     if (found.isEmpty()) {
       throw wrong(
-          "there are no times of '%s'".formatted(program),
+          "the file has no times of '%s'".formatted(program),
           "the file has times of " + String.join(", ", programs));
     }
     var same = found.stream().filter(row -> row.ranks() == ranks).toList();

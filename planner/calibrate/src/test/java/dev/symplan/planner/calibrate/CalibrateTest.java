@@ -229,9 +229,9 @@ class CalibrateTest {
           all_reduce,one_shot,bf16,8,4,-9 | 2:30 | '-9' is not a valid micros
           all_reduce,one_shot,bf16,8,4,NaN | 2:30 | 'NaN' is not a valid micros
           all_reduce,one_shot,bf16,8,4 | 2:1 | 5 fields, but the header names 6
-          all_reduce,push,bf16,8,4,9 | 2:12 | there is no variant 'push' of all_reduce
+          all_reduce,push,bf16,8,4,9 | 2:12 | unknown variant 'push' of all_reduce
           reduce_all,one_shot,bf16,8,4,9 | 2:1 | known: all_reduce, all_gather
-          gemm,,bf16,,,9 | 2:1 | there is no column 'flops'
+          gemm,,bf16,,,9 | 2:1 | column 'flops' is missing
           """)
   void pointsAtWhatIsWrong(String line, String place, String message) {
     var thrown = catchThrowableOfType(CompileException.class, () -> points(HEADER + line));
@@ -248,8 +248,8 @@ class CalibrateTest {
           """
           '' | the file has no points
           kind,micros | the file has no points
-          kind,size,micros | there is no column 'size'
-          kind,variant | there is no column 'micros'
+          kind,size,micros | unknown column 'size'
+          kind,variant | column 'micros' is missing
           kind,kind,micros | a second column 'kind'
           """)
   void wantsAHeader(String text, String message) {

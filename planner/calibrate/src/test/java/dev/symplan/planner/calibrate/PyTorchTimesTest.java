@@ -73,7 +73,7 @@ class PyTorchTimesTest {
     assertThat(two.of("llama_tp2", 2)).singleElement().extracting("mode").isEqualTo("max-autotune");
     var wrong = catchThrowableOfType(CompileException.class, () -> two.of("mlp_tp4", 2));
     assertThat(message(wrong))
-        .contains("torch.csv", "there are no times of 'mlp_tp4'", "of mlp_tp2, llama_tp2");
+        .contains("torch.csv", "the file has no times of 'mlp_tp4'", "of mlp_tp2, llama_tp2");
   }
 
   @Test
@@ -91,6 +91,6 @@ class PyTorchTimesTest {
     assertThat(message(wrong)).contains("torch.csv:2:21", "'-1' is not a valid micros");
     var other =
         catchThrowableOfType(CompileException.class, () -> read("kind,micros\nlaunch,1.0\n"));
-    assertThat(message(other)).contains("there is no column 'kind'");
+    assertThat(message(other)).contains("unknown column 'kind'");
   }
 }

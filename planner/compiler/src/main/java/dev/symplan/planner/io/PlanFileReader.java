@@ -139,14 +139,14 @@ final class PlanFileReader {
             .list(
                 field -> {
                   if (!graphs.hasNext()) {
-                    throw field.wrong("there is no graph for it in the program");
+                    throw field.wrong("the program contains no graph for it");
                   }
                   return rankPlan(field, graphs.next());
                 });
     var planOfRank = root.get("plan_of_rank").list(Json::intValue);
     for (int index : planOfRank) {
       if (index < 0 || index >= rankPlans.size()) {
-        throw root.get("plan_of_rank").wrong("there is no rank plan " + index, "");
+        throw root.get("plan_of_rank").wrong("unknown rank plan " + index, "");
       }
     }
     return new Plan(

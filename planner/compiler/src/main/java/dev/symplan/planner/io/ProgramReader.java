@@ -158,13 +158,13 @@ public final class ProgramReader {
           Diagnostic.error(
               DiagnosticCode.SYNTAX,
               Span.ofFile(file),
-              "there is no graph in the file",
+              "the file contains no graph",
               "add one: graph name(x: f32[4]) { … }"));
     }
     return program;
   }
 
-  /** Whether a text, behind comments, says which version of the graph language it is in. */
+  /** Whether a text, after comments, says which version of the graph language it is in. */
   private static boolean startsWithVersion(String text) {
     int at = 0;
     while (at < text.length()) {

@@ -5,7 +5,7 @@ import com.google.common.base.Ascii;
 import dev.symplan.planner.plan.Rewrite;
 import java.io.IOException;
 
-/** How a plan file says what became of the source's collectives. */
+/** The rewrites of the source's collectives in a plan file. */
 final class RewriteJson {
   private RewriteJson() {}
 

@@ -52,7 +52,7 @@ final class SizeBounds {
           if (isSum(name)) {
             for (var size : parts.share(name, bound).entrySet()) {
               if (shared.put(size.getKey(), size.getValue()) != null) {
-                throw wrong(name, bound, "'%s' is in another sum, too".formatted(size.getKey()));
+                throw wrong(name, bound, "'%s' is also in another sum".formatted(size.getKey()));
               }
             }
           }
@@ -75,7 +75,7 @@ final class SizeBounds {
   private Map<String, Long> share(String sum, long bound) {
     var names = names(sum);
     if (names.contains("") || ImmutableSet.copyOf(names).size() < names.size()) {
-      throw wrong(sum, bound, "a sum has different sizes, as u0+u1");
+      throw wrong(sum, bound, "the sizes of a sum must differ, as in u0+u1");
     }
     var open = names.stream().filter(name -> !values.containsKey(name)).toList();
     long left = bound;

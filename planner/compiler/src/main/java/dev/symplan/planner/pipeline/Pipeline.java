@@ -37,10 +37,10 @@ import dev.symplan.planner.plan.Plan;
 import java.util.List;
 import java.util.Optional;
 
-/** From a program to its plan: the passes, in their order. */
+/** Turns a program into its plan: the list of passes, in their order. */
 public final class Pipeline {
 
-  /** What a graph comes to before it has offsets. The searches run these for each candidate. */
+  /** The passes before offsets are assigned. The searches run these for each candidate. */
   private static final ImmutableList<GraphPass> DRAFT =
       ImmutableList.of(
           new SelectVariants(),
@@ -56,7 +56,7 @@ public final class Pipeline {
   /** All passes. One whose facts are known already, from a search, does nothing. */
   private static final ImmutableList<Pass> PASSES =
       ImmutableList.<Pass>builder()
-          // Nothing else has to deal with groups or ranks that do not fit.
+          // No other pass needs to handle groups or ranks that do not fit.
           .add(new CheckProgram())
           // All others see functional graphs without dead code.
           .add(new NormalizeGraphs())
@@ -69,7 +69,7 @@ public final class Pipeline {
           .add(new GatherFirst())
           // Only a conversion that nothing else reads can move.
           .add(new SinkConversions())
-          // The searches price kernels, and so have to see which ops become one.
+          // The searches price kernels, so they must know which ops become one.
           .add(new SinkElementwise())
           // A collective that moves rows stays by itself, and its copies take no memory from here
           // on.

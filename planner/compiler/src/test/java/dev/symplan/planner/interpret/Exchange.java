@@ -18,7 +18,7 @@ import java.util.Map;
  * What one tensor of a collective brings from rank to rank.
  *
  * @param op as the rank has it whose result is asked for
- * @param reduction the text of the reduction; empty where nothing is reduced
+ * @param reduction the text of the reduction; empty if nothing is reduced
  * @param root the rank that a broadcast comes from
  * @param members the ranks of its group, in order
  * @param index which of several tensors

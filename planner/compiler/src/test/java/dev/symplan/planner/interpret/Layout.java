@@ -64,7 +64,7 @@ record Layout(long[] sizes, long[] strides, long run) {
     return count;
   }
 
-  /** Gives where each run begins, in bytes behind the first element. */
+  /** Gives where each run begins, in bytes after the first element. */
   void forEach(LongConsumer consumer) {
     long count = count();
     for (long i = 0; i < count; i++) {

@@ -12,7 +12,7 @@ import java.util.stream.LongStream;
  */
 record Piece(long token, long from, long length) {
 
-  /** {@return some of the bytes, the first of them {@code begin} behind the first of all} */
+  /** {@return some of the bytes, the first of them {@code begin} after the first of all} */
   Piece part(long begin, long count) {
     return new Piece(token, from + begin, count);
   }

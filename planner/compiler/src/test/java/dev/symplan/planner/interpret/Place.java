@@ -18,7 +18,7 @@ final class Place {
 
   long begin;
 
-  /** Behind the last byte that the tensor may use. */
+  /** After the last byte that the tensor may use. */
   long end;
 
   boolean moved;

@@ -47,13 +47,14 @@ class SizeBoundsTest {
   void sumsOfOtherThingsAreRefused(String sum) {
     assertThatThrownBy(() -> SizeBounds.ofEach(NONE, ImmutableMap.of(sum, 10L)))
         .isInstanceOf(CompileException.class)
-        .hasMessageContaining("--dim-max " + sum + "=10: a sum has different sizes, as u0+u1");
+        .hasMessageContaining(
+            "--dim-max " + sum + "=10: the sizes of a sum must differ, as in u0+u1");
   }
 
   @Test
   void whatCannotBeSharedIsRefused() {
     assertThatThrownBy(() -> SizeBounds.ofEach(NONE, ImmutableMap.of("u0+u1", 10L, "u1+u2", 10L)))
-        .hasMessageContaining("'u1' is in another sum, too");
+        .hasMessageContaining("'u1' is also in another sum");
     assertThatThrownBy(
             () -> SizeBounds.ofEach(ImmutableMap.of("u0", 20L), ImmutableMap.of("u0+u1", 10L)))
         .hasMessageContaining("the values that --dim gives are more");

@@ -108,20 +108,20 @@ class TargetFileTest {
           "nccl": "2.30.7" | "nccl": "2.30" | 7:11: | expected three numbers
           "gpus": 2 | "gpus": 0 | 6:11: | not a whole number from 1
           "gpus": 2 | "gpus": "two" | 6:11: | this is not a number
-          "gpus": 2 | "gpu": 2 | 6:3: | there is no field 'gpu'
+          "gpus": 2 | "gpu": 2 | 6:3: | unknown field 'gpu'
           "gpus": 2 | "gpus": 2, "gpus": 3 | 6:20: | Duplicate field
           "gpus": 2, | "gpus": 2 | 7:3: | expecting comma
           "base": "h200x4" | "base": "h300" | 5:11: | there are h200x4, h200x8, h100x8, b200x8, host
-          "base": "h200x4", | | 1:1: | there is no 'link'
+          "base": "h200x4", | | 1:1: | 'link' is missing
           "version": 1 | "version": 4 | 3:14: | this release reads versions 1 to 3
           "all_reduce" | "allreduce" | 9:5: | known: all_reduce, all_gather
-          "one_shot" | "push" | 10:7: | there is no variant 'push' of all_reduce
-          "one_shot" | "local" | 10:7: | there is no variant 'local'
+          "one_shot" | "push" | 10:7: | unknown variant 'push' of all_reduce
+          "one_shot" | "local" | 10:7: | unknown variant 'local'
           "gbps": 300 | "gbps": 0 | 11:62: | not a number above 0
           "gbps": 300 | "gbps": 1e999 | 11:62: | not a number above 0
           "latency_us": 3 | "latency_us": -1 | 11:51: | not a number from 0
-          "ranks": 2, | | 11:9: | there is no 'ranks'
-          "protocols": | "floor": 1, "protocols": | 11:22: | there is no field 'floor'
+          "ranks": 2, | | 11:9: | 'ranks' is missing
+          "protocols": | "floor": 1, "protocols": | 11:22: | unknown field 'floor'
           """)
   void pointsAtWhatIsWrong(String part, String instead, String place, String message) {
     var text = OWN.replace(part, instead == null ? "" : instead);
@@ -138,7 +138,7 @@ class TargetFileTest {
           "points": [[8, 3], [9, 2]], "gbps": 9 | 11:41: | the points do not rise
           "points": [[8]], "gbps": 9 | 11:33: | write [BYTES, MICROSECONDS]
           "points": [], "gbps": 9 | 11:32: | give at least one point
-          "points": [[8, 3]] | 11:9: | there is no 'gbps'
+          "points": [[8, 3]] | 11:9: | 'gbps' is missing
           "points": [[8, 3]], "gbps": 0 | 11:50: | not a number above 0
           "points": [[8, 3]], "gbps": 9, "protocols": [] | 11:53: | a curve has protocols
           "points": [[8, 3]], "gbps": 9, "floor_us": 1 | 11:53: | a curve has protocols

@@ -11,7 +11,7 @@ import dev.symplan.planner.options.CompileOptions;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Masks that hide nothing, or what is behind the diagonal, and those that only look like it. */
+/** Masks that hide nothing, or what is above the diagonal, and those that only look like it. */
 class FoldMasksTest {
 
   private static final String POSITIONS =

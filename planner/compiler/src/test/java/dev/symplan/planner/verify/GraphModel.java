@@ -65,7 +65,7 @@ final class GraphModel {
   private final long[][] made;
   private final List<Value> kept;
 
-  /** How many of these are inputs; outputs come behind. */
+  /** How many of these are inputs; outputs come after. */
   private final int keptInputs;
 
   private final List<long[]> keptNumbers = new ArrayList<>();
@@ -94,7 +94,7 @@ final class GraphModel {
     evaluate();
   }
 
-  /** Notes the cells of a tensor behind its first, in the order of its elements. */
+  /** Notes the cells of a tensor after its first, in the order of its elements. */
   private void describe(Value value) {
     var type = value.tensor();
     var cells = new int[(int) type.numel()];

@@ -79,9 +79,7 @@ public final class PlanMutator {
     this.rank = plan.rankPlans().get(index);
   }
 
-  /**
-   * {@return the plan changed; empty where it has nothing of this kind, or the change is no plan}
-   */
+  /** {@return the plan changed; empty if it has nothing of this kind, or the change is no plan} */
   public static Optional<Plan> mutate(Plan plan, Kind kind, Random random) {
     try {
       return new PlanMutator(plan, random).apply(kind).map(PlanMutator::withDigest);

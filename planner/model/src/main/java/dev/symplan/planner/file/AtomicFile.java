@@ -16,7 +16,7 @@ import java.util.UUID;
 
 /** Files that are written whole or not at all; text is UTF-8. */
 public final class AtomicFile {
-  private static final String NO_FOLDER = "there is no such folder";
+  private static final String NO_FOLDER = "the folder does not exist";
   private static final String DENIED = "permission denied";
 
   /** Writes a file that is there. */
@@ -88,7 +88,7 @@ public final class AtomicFile {
     return wrong(
         file,
         "%s cannot be written here: %s".formatted(what, reason),
-        "choose a folder that exists, that you may write to, and that has room");
+        "choose an existing folder that is writable and has free space");
   }
 
   /** Some exceptions have a path for a message. */
@@ -96,7 +96,7 @@ public final class AtomicFile {
     return switch (why) {
       case NoSuchFileException _ -> NO_FOLDER;
       case AccessDeniedException _ -> DENIED;
-      case FileAlreadyExistsException _ -> "a file of this name is in the way";
+      case FileAlreadyExistsException _ -> "a file with this name already exists";
       case FileSystemException e when e.getReason() != null -> e.getReason();
       default -> String.valueOf(why.getMessage());
     };
@@ -111,10 +111,7 @@ public final class AtomicFile {
     try {
       Files.createDirectories(folder);
     } catch (IOException e) {
-      throw wrong(
-          folder,
-          "the folder cannot be made: " + reason(e),
-          "choose a place that you may write to");
+      throw wrong(folder, "the folder cannot be made: " + reason(e), "choose a writable place");
     }
   }
 

@@ -3,7 +3,7 @@ package dev.symplan.planner.file;
 import com.fasterxml.jackson.core.util.DefaultIndenter;
 import com.fasterxml.jackson.core.util.DefaultPrettyPrinter;
 
-/** How JSON files are laid out, the same on every system. */
+/** The layout of JSON files, the same on every system. */
 public final class JsonLayout {
   private JsonLayout() {}
 

@@ -1,4 +1,4 @@
-/** Files that are written whole or not at all, and JSON that knows where it stands. */
+/** Files that are written completely or not at all, and JSON that knows its locations. */
 @NullMarked
 package dev.symplan.planner.file;
 

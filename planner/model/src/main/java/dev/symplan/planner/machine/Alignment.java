@@ -1,12 +1,12 @@
 package dev.symplan.planner.machine;
 
-/** Where buffers, and what kernels move at once, may begin. */
+/** The alignment of buffers, and of the vectors that kernels move. */
 public final class Alignment {
 
-  /** What every buffer's offset is a multiple of, in bytes: a cache line of the GPU. */
+  /** Every buffer's offset is a multiple of this, in bytes: a cache line of the GPU. */
   public static final long BYTES = 128;
 
-  /** What one vector load or store of the collective kernels moves, in bytes. */
+  /** The bytes that one vector load or store of the collective kernels moves. */
   public static final int VECTOR = 16;
 
   private Alignment() {}

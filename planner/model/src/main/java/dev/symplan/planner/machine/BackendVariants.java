@@ -5,15 +5,15 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import java.util.Optional;
 
 /**
- * Which variants a backend carries out. A plan for it has no others.
+ * The variants that a backend supports. A plan for it has no others.
  *
  * @param backend its name
- * @param missing the rows that it does not carry out, each with what the backend does not do: a
- *     predicate, such as {@code "does not implement custom ops"}
+ * @param missing the rows that it does not support, each with the reason: a predicate, such as
+ *     {@code "does not implement custom ops"}
  */
 public record BackendVariants(String backend, ImmutableMap<VariantSpec, String> missing) {
 
-  /** Of plans that are for no particular backend. */
+  /** For plans that are not for a particular backend. */
   public static final BackendVariants ANY = all("");
 
   /** {@return a backend that carries out all rows} */

@@ -30,18 +30,18 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * Which variants can carry out a collective on a target, whatever it costs.
+ * Decides which variants can run a collective on a target, whatever the cost.
  *
- * <p>What a variant needs is in its {@link VariantSpec}.
+ * <p>The needs of a variant are in its {@link VariantSpec}.
  */
 public final class Eligibility {
   /** A rejection, with the facts for people. */
   public record Rejection(Reason reason, String detail) {}
 
   /**
-   * What decides it of a collective.
+   * The properties of a collective that decide which variants can run it.
    *
-   * @param reduceOp the reduction; empty where there is none
+   * @param reduceOp the reduction; empty if the collective has none
    * @param operands the tensors that a rank brings
    */
   public record Request(
@@ -70,7 +70,7 @@ public final class Eligibility {
           .orElse(true);
     }
 
-    /** {@return whether each slice that a rank sends or gets is one run of bytes} */
+    /** {@return whether each slice that a rank sends or gets is contiguous} */
     public boolean hasRuns() {
       return kind == Kind.CUSTOM
           || op.collective()
@@ -253,7 +253,7 @@ public final class Eligibility {
               collective.hasRuns(),
               Reason.LAYOUT,
               () ->
-                  "the ranks' slices are rows at a distance; %s moves runs of bytes"
+                  "each rank's slice consists of separate rows; %s moves only contiguous slices"
                       .formatted(spec.variant().text()));
       case LessThan(int gibibytes) -> {
         double all = (double) collective.bytes() * ranks;
@@ -279,7 +279,7 @@ public final class Eligibility {
 
   /**
    * {@return the bytes of the {@link Workspace} that a collective takes: several tensors go through
-   * it one after the other; 0 where the variant takes none}
+   * it one after the other; 0 if the variant takes none}
    */
   public static long workspaceBytes(Request collective, VariantSpec spec, int ranks) {
     return collective.operands().stream()

@@ -7,9 +7,9 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * Which attention may go to cuDNN, as far as types decide it: floats of 16 bits, rows that all
- * begin at a multiple of 16 bytes, and a positive scale, as its kernels take the largest score
- * before they scale. If cuDNN has no kernel for some of it, it says so when a session opens.
+ * Decides by types which attention may go to cuDNN: floats of 16 bits, rows that all begin at a
+ * multiple of 16 bytes, and a positive scale, because its kernels take the largest score before
+ * they scale. If cuDNN has no kernel, this shows when a session opens.
  */
 public final class LibraryAttention {
 

@@ -22,7 +22,7 @@ public enum Numerics {
 
   /**
    * {@return whether results that are one tensor to the program have the same bits on all ranks, as
-   * far as is known} Where they may not, ranks that go on with them drift apart.
+   * far as is known} If not, ranks that continue with them drift apart.
    */
   public boolean isSameOnAllRanks() {
     return this != SWITCH_ORDER_OF_EACH;

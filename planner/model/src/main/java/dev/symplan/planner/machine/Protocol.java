@@ -3,10 +3,10 @@ package dev.symplan.planner.machine;
 import com.google.common.collect.ImmutableList;
 
 /**
- * Who touches what of whom between the two barriers of a collective: each acting rank reads
- * operands, and writes results, of its own or of its peers.
+ * The accesses of ranks between the two barriers of a collective: each acting rank reads operands,
+ * and writes results, of its own or of its peers.
  *
- * <p>What of this is a peer's must be in symmetric memory, and is what barriers protect. {@code
+ * <p>Memory of peers that it accesses must be symmetric, and is protected by the barriers. {@code
  * codegen} derives each rank's transfers from it.
  *
  * @param rootOnly whether the root alone acts
@@ -41,7 +41,7 @@ public record Protocol(
     }
   }
 
-  /** Which part of a tensor that has one slice for each rank of the group. */
+  /** The part of a tensor, which has one slice for each rank of the group. */
   public enum Slice {
     /** All of it. */
     WHOLE,

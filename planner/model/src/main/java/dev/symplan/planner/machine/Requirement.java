@@ -7,8 +7,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * What must hold before a variant can carry out a collective between ranks of one host. {@link
- * Eligibility} says whether it does.
+ * A condition for a variant to run a collective between ranks of one host. {@link Eligibility}
+ * checks it.
  *
  * <p>Versions of NCCL are {@code major * 10000 + minor * 100 + patch}.
  */
@@ -62,7 +62,7 @@ public sealed interface Requirement {
   /** Each rank's slice of each operand has a multiple of {@link Alignment#VECTOR} bytes. */
   record AlignedSlices() implements Requirement {}
 
-  /** Each slice that a rank sends or gets is one run of bytes. */
+  /** Each slice that a rank sends or gets is contiguous. */
   record Runs() implements Requirement {}
 
   /** All ranks together hold less than this: what NCCL's symmetric kernels can count. */
@@ -71,7 +71,7 @@ public sealed interface Requirement {
   /** The workspace is not larger than the target allows. */
   record WorkspaceFits() implements Requirement {}
 
-  /** {@return the requirement for people; empty where {@link VariantSpec} has it as a list} */
+  /** {@return the requirement for people; empty if {@link VariantSpec} has it as a list} */
   default String words() {
     return switch (this) {
       case Multicast _ -> "multicast, enabled (--multicast=on)";
@@ -89,7 +89,7 @@ public sealed interface Requirement {
       case OneTensor _ -> "one tensor";
       case EqualRows _ -> "parts of equal size";
       case AlignedSlices _ -> "slices of a multiple of %s bytes".formatted(Alignment.VECTOR);
-      case Runs _ -> "slices that are one run of bytes";
+      case Runs _ -> "contiguous slices";
       case LessThan(int gibibytes) -> "less than %s GiB on all ranks together".formatted(gibibytes);
       case WorkspaceFits _ -> "a workspace of at most the target's workspace_bytes";
     };

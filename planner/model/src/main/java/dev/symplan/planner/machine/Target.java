@@ -90,7 +90,7 @@ public record Target(
     }
   }
 
-  /** {@return the target where nobody names one: H200s of one host} */
+  /** {@return the default target: H200s of one host} */
   public static Target defaultFor(int ranks) {
     return ranks <= H200_X4.gpus() ? H200_X4 : H200_X8;
   }
@@ -135,7 +135,7 @@ public record Target(
     return nccl % 100 == 0 ? text.substring(0, text.lastIndexOf('.')) : text;
   }
 
-  /** {@return how long a variant takes in the nearest world size of which that is known} */
+  /** {@return the time of a variant in the nearest known world size} */
   public Optional<Curve> curve(Kind kind, Variant variant, int ranks) {
     @Nullable ImmutableList<Curve> known = curves.get(kind, variant);
     return known == null
@@ -206,7 +206,7 @@ public record Target(
   }
 
   /**
-   * How much longer transfers and compute take while they run side by side.
+   * The slowdown of transfers and compute while they run side by side.
    *
    * @param compute the share that is added to compute's time
    * @param transfer the share that is added to the transfer's
@@ -249,7 +249,7 @@ public record Target(
     }
   }
 
-  /** How a transfer's time grows with what it moves, in one world size. */
+  /** The time of a transfer as a function of its bytes, for one world size. */
   public sealed interface Shape {
 
     /** {@return microseconds for {@code wireBytes} through the busiest link of a rank} */
@@ -329,8 +329,8 @@ public record Target(
   }
 
   /**
-   * How long a variant's transfer takes, without launches, barriers of the group and the start of
-   * copy engines.
+   * The time of a variant's transfer, without launches, barriers of the group and the start of copy
+   * engines.
    *
    * @param ranks the world size of the figures
    * @param perRank microseconds more for each rank beyond {@code ranks}
@@ -352,7 +352,7 @@ public record Target(
       return Math.max(0, shape.micros(wireBytes) + perRank * (worldSize - ranks));
     }
 
-    /** {@return the curve as one of another machine, which nobody has measured there} */
+    /** {@return the curve for another machine, not measured there} */
     public Curve carriedOver(String from) {
       return new Curve(ranks, perRank, shape, false, "as on " + from);
     }

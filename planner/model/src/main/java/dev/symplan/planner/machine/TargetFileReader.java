@@ -72,7 +72,7 @@ final class TargetFileReader {
   private static Target baseTarget(Json field) {
     if (!TargetFile.BUILT_IN.contains(field.text())) {
       throw field.wrong(
-          "there is no built-in target '%s'".formatted(field.text()),
+          "unknown built-in target '%s'".formatted(field.text()),
           "there are " + String.join(", ", TargetFile.BUILT_IN));
     }
     // Not a constant of Target: the constants themselves are read here.
@@ -136,7 +136,7 @@ final class TargetFileReader {
         .orElseThrow(
             () ->
                 root.wrong(
-                    "there is no '%s'".formatted(name),
+                    "'%s' is missing".formatted(name),
                     "add it, or name a built-in target as \"base\""));
   }
 
@@ -176,7 +176,7 @@ final class TargetFileReader {
         + Integer.parseInt(parts.get(2));
   }
 
-  /** What is inherited was not measured here. */
+  /** Inherited values were not measured on this machine. */
   private ImmutableMap<String, String> sources() {
     var sources = ImmutableMap.<String, String>builder();
     root.find("sources")
@@ -220,7 +220,7 @@ final class TargetFileReader {
       if (known.isEmpty()) {
         throw kind.getValue()
             .wrongName(
-                "there is no collective '%s'".formatted(kind.getKey()),
+                "unknown collective '%s'".formatted(kind.getKey()),
                 "known: "
                     + Arrays.stream(Kind.values())
                         .map(Kind::text)
@@ -232,7 +232,7 @@ final class TargetFileReader {
           throw variant
               .getValue()
               .wrongName(
-                  "there is no variant '%s' of %s".formatted(variant.getKey(), kind.getKey()),
+                  "unknown variant '%s' of %s".formatted(variant.getKey(), kind.getKey()),
                   "there are "
                       + variants.stream().map(Variant::text).collect(Collectors.joining(", ")));
         }

@@ -13,10 +13,10 @@ import java.util.Optional;
  * The algorithms that a collective can be rewritten to, with what holds for each whatever the kind
  * of the collective. {@link VariantSpec} has the rest.
  *
- * <p>What a variant reads or writes on a peer must be in symmetric memory. Most begin with a
- * barrier of the group, so that operands are written and results free everywhere, and end with one,
- * so that nobody still reads or writes a peer's buffer. Those that go through a {@link Workspace}
- * need none.
+ * <p>What a variant reads or writes on a peer must be in symmetric memory. Most begin and end with
+ * a barrier of the group. After the first one, operands are written and results are free on all
+ * ranks. After the second one, no rank still reads or writes a peer's buffer. Those that go through
+ * a {@link Workspace} need none.
  */
 public enum Variant {
   /** A group of one rank: a copy. */
@@ -36,7 +36,7 @@ public enum Variant {
    * a broadcast, each but the root takes its slice from there.
    */
   TWO_SHOT("each rank handles one slice and stores it to all peers", Barriers.PLANNED),
-  /** As {@link #TWO_SHOT}, but operands and results pass through the peers' workspaces. */
+  /** Like {@link #TWO_SHOT}, but operands and results pass through the peers' workspaces. */
   TWO_SHOT_PUSH(
       "each rank reduces one slice, through workspaces, without a barrier",
       Barriers.NONE,
@@ -48,7 +48,7 @@ public enum Variant {
   /** Every rank has the switch reduce everything for it alone. */
   MULTIMEM_ONE_SHOT(
       "the switch reduces all operands for each rank (NVLink multicast)", Barriers.PLANNED),
-  /** As {@link #PUSH}, by the copy engines: takes no SM, starts slowly. */
+  /** Like {@link #PUSH}, but by the copy engines: takes no SM, starts slowly. */
   COPY_ENGINE(
       "the copy engines store each operand into the peers' results",
       Barriers.PLANNED,
@@ -56,7 +56,7 @@ public enum Variant {
   /** NCCL's symmetric kernels on registered windows. */
   NCCL_SYMM(
       "NCCL's symmetric kernel on a registered window", Barriers.OWN, Trait.NCCL, Trait.WINDOW),
-  /** As {@link #COPY_ENGINE}, by NCCL: a communicator of the CTA policy zero. */
+  /** Like {@link #COPY_ENGINE}, but by NCCL: a communicator with the CTA policy zero. */
   NCCL_CE(
       "NCCL copies between registered windows on the copy engines",
       Barriers.OWN,
@@ -68,7 +68,7 @@ public enum Variant {
   /** A custom op's own implementation. */
   CUSTOM("the op's own implementation", Barriers.OWN);
 
-  /** How the ranks of a group know that their peers have begun, and are done. */
+  /** How the ranks of a group know that their peers have begun, and that they are done. */
   public enum Barriers {
     /** They do not need to: a rank is alone, or the data that it receives shows its own arrival. */
     NONE,
@@ -123,7 +123,7 @@ public enum Variant {
     return VariantSpec.find(kind, this).isPresent();
   }
 
-  /** {@return who meets before and after it} */
+  /** {@return which ranks meet before and after it} */
   public Barriers barriers() {
     return barriers;
   }

@@ -11,7 +11,7 @@ import java.util.Optional;
  * One variant of one kind of collective: all that is known of it but its time, which is a curve of
  * the {@link Target}. The rows are in {@link VariantTable}.
  *
- * @param protocol who touches what of whom
+ * @param protocol the accesses of ranks to their own and their peers' tensors
  * @param wire what passes the links
  * @param numerics what the bits of the result depend on
  * @param sharesMemory whether an all_reduce's operand and result may be one buffer, as each element
@@ -100,7 +100,7 @@ public record VariantSpec(
     return requirements.contains(new Requirement.Multicast());
   }
 
-  /** {@return the reductions that it supports; empty where nothing is reduced} */
+  /** {@return the reductions that it supports; empty if nothing is reduced} */
   public ImmutableSet<ReduceOp> reductions() {
     for (var requirement : requirements) {
       if (requirement instanceof Requirement.Reductions(var supported, _)) {

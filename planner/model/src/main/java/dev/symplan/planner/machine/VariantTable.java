@@ -215,7 +215,7 @@ final class VariantTable {
 
   private VariantTable() {}
 
-  /** The same of variants that move each slice as one run of bytes. */
+  /** The same for variants that move only contiguous slices. */
   private static ImmutableList<Requirement> runs(List<Requirement> needs) {
     return ImmutableList.<Requirement>builder().addAll(needs).add(new Runs()).build();
   }

@@ -1,17 +1,17 @@
 package dev.symplan.planner.machine;
 
 /**
- * What the planner found about one variant for one collective.
+ * The planner's verdict on one variant for one collective.
  *
  * @param reason why it was rejected, or that it was not the cheapest, or that it was chosen
  * @param detail the numbers behind the reason, for people
- * @param transferMicros the predicted time of the collective; NaN where it is not eligible
+ * @param transferMicros the predicted time of the collective; NaN if the variant is not eligible
  * @param stagingMicros the predicted time of the copies it would need
  */
 public record Verdict(
     Variant variant, Reason reason, String detail, double transferMicros, double stagingMicros) {
 
-  /** Why a variant was taken or not. */
+  /** The reason why a variant was chosen or not. */
   public enum Reason {
     CHOSEN(true),
     /** Chosen because the caller said so. */
@@ -30,7 +30,7 @@ public record Verdict(
     MULTICAST_OFF(false),
     /** The target has no copy engine that reaches peers. */
     NO_COPY_ENGINE(false),
-    /** The backend that the plan is for does not carry the variant out. */
+    /** The plan's backend does not support the variant. */
     NOT_IN_BACKEND(false),
     /** Ranks of the group are on different hosts, which do not address each other's memory. */
     NO_PEER_ACCESS(false),
@@ -46,7 +46,9 @@ public record Verdict(
     ROWS(false),
     /** The ranks' slices do not begin where the variant's kernel needs them to. */
     ALIGNMENT(false),
-    /** The ranks' slices are rows at a distance, but the variant moves runs of bytes. */
+    /**
+     * Each rank's slice consists of separate rows, but the variant moves only contiguous slices.
+     */
     LAYOUT(false),
     /** The workspace that it would need is larger than the target allows. */
     WORKSPACE(false),

@@ -1,9 +1,9 @@
 package dev.symplan.planner.machine;
 
 /**
- * How many bytes pass the links of the busiest ranks, where each of {@code n} ranks has an operand
- * of {@code b} bytes: what leaves the GPU which sends most, be it stored or read by peers, and what
- * reaches the one which receives most.
+ * The bytes that pass the links of the busiest ranks if each of {@code n} ranks has an operand of
+ * {@code b} bytes: the bytes that leave the GPU that sends most, stored or read by peers, and the
+ * bytes that reach the GPU that receives most.
  */
 public enum Wire {
   NOTHING((b, n) -> 0),

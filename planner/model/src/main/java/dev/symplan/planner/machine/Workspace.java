@@ -8,13 +8,12 @@ import java.util.Optional;
 /**
  * How the tensor of a collective passes through the workspace of its group.
  *
- * <p>Whoever sends stores packets into a slot of its own in each receiver's workspace. Nobody says
- * when they are there: a slot is empty as long as all its bits are set, so that the receiver sees
- * each packet come, takes it, and empties its slot. Collectives alternate between two halves. A
- * rank that is at one collective has all that its peers sent in the one before, which they sent
- * behind the one before that: the half is empty everywhere, and no barrier is needed to say so.
- * (TensorRT-LLM's and SGLang's push kernels do it this way; the packets with flags are those of
- * NCCL's LL protocol.)
+ * <p>Each sender stores packets into its own slot in each receiver's workspace. No signal follows:
+ * a slot is empty as long as all its bits are set, so the receiver sees each packet arrive, takes
+ * it, and empties its slot. Collectives alternate between two halves. A rank that is at one
+ * collective has all that its peers sent in the one before, which they sent after the one before
+ * that: the half is empty everywhere, and no barrier is needed to say so. (TensorRT-LLM's and
+ * SGLang's push kernels do it this way; the packets with flags are those of NCCL's LL protocol.)
  *
  * @param ranks the size of the group
  * @param rounds how often each rank sends to each other one, to slots of their own
@@ -24,7 +23,9 @@ import java.util.Optional;
  */
 public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
 
-  /** What every byte of an empty slot is; all of a workspace is empty before the first run. */
+  /**
+   * The value of every byte of an empty slot. The whole workspace is empty before the first run.
+   */
   public static final byte EMPTY = (byte) 0xFF;
 
   /** Consecutive collectives take other parts of the workspace. */
@@ -38,7 +39,7 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
   }
 
   /**
-   * {@return the layout for one tensor; empty where the variant needs no workspace}
+   * {@return the layout for one tensor; empty if the variant needs no workspace}
    *
    * @param bytes of one rank's operand
    */

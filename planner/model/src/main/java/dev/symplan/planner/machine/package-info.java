@@ -1,5 +1,6 @@
 /**
- * What machines can do: variants of collectives, what each needs, and the costs that targets state.
+ * The abilities of machines: variants of collectives, the needs of each, and the costs that targets
+ * state.
  *
  * <p>A variant of a kind of collective is a row of {@link VariantTable}, which everything reads:
  * {@link Eligibility}, predicted times, placement, barriers, the verifier, reports, and the
@@ -12,8 +13,7 @@
  *   <li>If its protocol is new, too, {@code codegen.Transfers} must derive its transfers. The host
  *       backend can then run it, and the models and the tests of variants check it.
  *   <li>Add it to {@code codegen.cuda.CollectiveLowering}. Only a new kind of movement needs a new
- *       kernel. A backend that does not carry the variant out says so in its {@link
- *       BackendVariants}.
+ *       kernel. A backend that does not support the variant says so in its {@link BackendVariants}.
  * </ol>
  */
 @NullMarked

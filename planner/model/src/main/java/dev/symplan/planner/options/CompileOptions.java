@@ -12,7 +12,7 @@ import java.util.OptionalInt;
 import java.util.function.Consumer;
 
 /**
- * What the caller decides.
+ * The caller's options for the compiler.
  *
  * @param ranks the world size; 0 to take it from the groups
  * @param graph the name of the graph to compile; empty for the only one

@@ -5,8 +5,8 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /**
- * What a plan should be good at, where less time costs memory: a collective that starts early keeps
- * its result alive longer.
+ * The goal of a plan when less time costs memory: a collective that starts early keeps its result
+ * alive longer.
  */
 public enum Objective {
   /** The least predicted time, whatever memory it takes. */

@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /**
- * Which collectives the planner may make others of.
+ * The rewrites of collectives that the planner may make.
  *
  * @param bucket whether several collectives of one group may become one
  * @param chunk whether a product and the collective of its result may become several, so that they
@@ -14,11 +14,11 @@ import java.util.Optional;
  */
 public record RewriteOptions(Mode bucket, Mode chunk, Mode layouts) {
 
-  /** When a rewrite is made. */
+  /** When to make a rewrite. */
   public enum Mode {
     /** Never. */
     OFF,
-    /** Where it is predicted to be faster, and takes hardly more memory. */
+    /** If it is predicted to be faster, and takes hardly more memory. */
     AUTO,
     /** Wherever it can be. */
     ON;

@@ -2,15 +2,15 @@ package dev.symplan.planner.plan;
 
 import com.google.common.base.Ascii;
 
-/** Where a buffer lies. */
+/** The memory that holds a buffer. */
 public enum ArenaKind {
   /** One allocation of the same size per rank, readable and writable by every peer. */
   SYMMETRIC,
   /** The rank's own memory, owned by the plan. */
   LOCAL,
-  /** A graph input in memory of the caller's. */
+  /** A graph input in memory of the caller. */
   EXTERNAL_INPUT,
-  /** A graph output in memory of the caller's. */
+  /** A graph output in memory of the caller. */
   EXTERNAL_OUTPUT;
 
   public String text() {

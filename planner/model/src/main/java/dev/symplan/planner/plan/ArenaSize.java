@@ -1,10 +1,10 @@
 package dev.symplan.planner.plan;
 
 /**
- * How much memory an arena takes.
+ * The size of an arena.
  *
  * @param bytes its size per rank
- * @param bound what any placement of the same live ranges needs at least
+ * @param bound the minimum for any placement of the same live ranges
  */
 public record ArenaSize(long bytes, long bound) {
   public ArenaSize {

@@ -3,7 +3,7 @@ package dev.symplan.planner.plan;
 import com.google.common.base.Ascii;
 
 /**
- * How one tensor of a collective came to be where the collective uses it.
+ * The decision about where a collective finds one of its tensors.
  *
  * @param result whether it is a result rather than an operand
  * @param value the value that the collective reads or writes
@@ -18,7 +18,7 @@ public record ArgDecision(
     String cause,
     long bytes) {
 
-  /** What was done about symmetric memory. */
+  /** How the tensor got into symmetric memory, if at all. */
   public enum Realization {
     /** The tensor lives in symmetric memory: no copy. */
     ZERO_COPY,

@@ -6,7 +6,7 @@ import com.google.common.primitives.Ints;
 import java.util.Arrays;
 import java.util.Optional;
 
-/** How the ranks of a group are kept apart before, or after, a collective. */
+/** The synchronization of a group's ranks before, or after, a collective. */
 public sealed interface Barrier {
 
   /** Which of the two barriers of a collective. */

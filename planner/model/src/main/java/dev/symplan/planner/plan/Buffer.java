@@ -11,7 +11,7 @@ import dev.symplan.planner.machine.Alignment;
  * @param offset bytes from the start of the arena; for external buffers, the input's or output's
  *     position in the graph's signature
  * @param bytes its size; 0 only for empty tensors
- * @param first the step that first writes it; -1 where it holds data before the program
+ * @param first the step that first writes it; -1 if it holds data before the program
  * @param last the last step that reads or writes it, remote ranks and unfinished collectives
  *     included; the number of steps where it holds data after the program
  */
@@ -37,7 +37,7 @@ public record Buffer(
     return Alignment.roundUp(bytes);
   }
 
-  /** {@return the first byte behind it} */
+  /** {@return the first byte after it} */
   public long end() {
     return offset + bytes;
   }

@@ -14,8 +14,8 @@ import java.util.Optional;
  *
  * @param op its index in the graph; all ranks have the same collectives in the same order
  * @param group the name of its process group
- * @param reduceOp the reduction; empty where there is none
- * @param root the group rank that a broadcast comes from; -1 where there is none
+ * @param reduceOp the reduction; empty if none exists
+ * @param root the group rank that a broadcast comes from; -1 if none exists
  * @param operands value ids, one for each tensor (several when coalesced), contiguous or, for
  *     all_reduce and broadcast, dense with the result's strides
  * @param results value ids, one for each operand

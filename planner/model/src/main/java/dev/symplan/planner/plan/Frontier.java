@@ -4,12 +4,12 @@ import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.plan.OrderDecision.Figures;
 
 /**
- * What less time costs in memory, and less memory in time: the three plans between which the caller
- * can choose. The figures are those of {@link OrderDecision}, before anything has an offset.
+ * The tradeoff between time and memory: the three plans between which the caller can choose. The
+ * figures are those of {@link OrderDecision}, before offsets are assigned.
  *
- * @param chosen what the caller asked for
- * @param minGain by which part the predicted time must fall for a balanced plan to take more memory
- *     than the graph does by itself
+ * @param chosen the plan that the caller asked for
+ * @param minGain the fraction by which the predicted time must fall for a balanced plan to take
+ *     more memory than the graph does by itself
  * @param alone what the graph takes by itself: its own order, and no collective beside compute
  * @param time what the fastest plan takes
  * @param balanced what the balanced plan takes

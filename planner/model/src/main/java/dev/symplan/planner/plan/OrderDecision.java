@@ -1,15 +1,15 @@
 package dev.symplan.planner.plan;
 
 /**
- * What became of the order of a plan's ops.
+ * The decision about the order of a plan's ops.
  *
- * @param given what the given order takes
- * @param other what the best other order takes, whether or not it was chosen; the given order again
- *     where there was none
+ * @param given the time and memory of the given order
+ * @param other the time and memory of the best other order, chosen or not; those of the given order
+ *     if no other was found
  */
 public record OrderDecision(Outcome outcome, Figures given, Figures other) {
 
-  /** Why the ops run in the order in which they do. */
+  /** The reason for the order of the ops. */
   public enum Outcome {
     /** The options say that the given order stays. */
     OFF,
@@ -22,7 +22,7 @@ public record OrderDecision(Outcome outcome, Figures given, Figures other) {
   }
 
   /**
-   * What an order takes on the rank that needs most.
+   * The time and memory of an order, on the rank that needs most.
    *
    * @param peakBytes the most bytes of both arenas that are live at one step
    * @param micros the predicted time of one run

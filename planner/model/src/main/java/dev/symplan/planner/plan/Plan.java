@@ -84,9 +84,9 @@ public record Plan(
   }
 
   /**
-   * {@return the group called so}
+   * {@return the group with this name}
    *
-   * @throws IllegalArgumentException when there is none
+   * @throws IllegalArgumentException when none exists
    */
   public ProcessGroup group(String groupName) {
     return groups.stream()

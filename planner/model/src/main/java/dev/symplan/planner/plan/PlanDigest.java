@@ -88,7 +88,7 @@ public final class PlanDigest {
     return out.toString();
   }
 
-  /** Empty where each slice that a rank sends or gets is one run of bytes. */
+  /** Empty if each slice that a rank sends or gets is one run of bytes. */
   private static String rows(RankPlan plan, CollectivePlan collective) {
     var op = plan.graph().ops().get(collective.op());
     var dims = op.collective().map(CollectiveCall::sliceDims).orElse(SliceDims.FIRST);

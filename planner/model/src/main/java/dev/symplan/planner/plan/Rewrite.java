@@ -4,14 +4,14 @@ import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 
 /**
- * What was decided about making others of some collectives.
+ * The decision about rewriting some collectives.
  *
- * @param members the collectives of the source that it is about, as the first rank's graph has them
+ * @param members the collectives of the source, as in the first rank's graph
  * @param pieces how many collectives they became
  * @param detail the facts behind the reason, for people
  * @param beforeMicros the predicted time of the members as they were, copies and hidden time
- *     included; 0 where it was not asked
- * @param afterMicros the predicted time of the pieces, made or not; 0 where it was not asked
+ *     included; 0 if it was not asked
+ * @param afterMicros the predicted time of the pieces, made or not; 0 if it was not asked
  */
 public record Rewrite(
     Action action,
@@ -31,7 +31,7 @@ public record Rewrite(
    */
   public record Member(String name, String source, long bytes) {}
 
-  /** What was done. */
+  /** The action that was taken. */
   public enum Action {
     /** The members became one collective. */
     MERGED,

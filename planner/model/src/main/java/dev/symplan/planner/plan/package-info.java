@@ -1,4 +1,4 @@
-/** The plan as immutable values: what is where, in which step, and why. */
+/** The plan as immutable values: where each tensor is, in which steps, and why. */
 @NullMarked
 package dev.symplan.planner.plan;
 

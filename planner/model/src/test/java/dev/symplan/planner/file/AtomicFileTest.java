@@ -41,7 +41,7 @@ class AtomicFileTest {
   void saysWhatCannotBeWritten() {
     assertSaid(
         () -> AtomicFile.write(folder.resolve("no/plan.json"), "", "the plan"),
-        "there is no such folder");
+        "the folder does not exist");
     assertSaid(() -> AtomicFile.write(folder, "", "the plan"), "Is a directory");
     assertSaid(
         () ->
@@ -66,7 +66,7 @@ class AtomicFileTest {
   void looksBeforeWithoutATrace() throws IOException {
     assertSaid(
         () -> AtomicFile.check(folder.resolve("no/plan.json"), "the plan"),
-        "there is no such folder");
+        "the folder does not exist");
     assertSaid(() -> AtomicFile.check(folder, "the plan"), "Is a directory");
     AtomicFile.check(folder.resolve("plan.json"), "the plan");
     assertThat(folder).isEmptyDirectory();

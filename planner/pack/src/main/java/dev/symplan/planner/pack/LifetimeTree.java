@@ -23,7 +23,7 @@ final class LifetimeTree {
 
   private final int leaves;
 
-  /** Where in the order each leaf begins, and behind the last where that ends. */
+  /** Where in the order each leaf begins, and after the last where that ends. */
   private final int[] leafBegin;
 
   private final int[] minFirst;

@@ -4,10 +4,10 @@ import java.util.OptionalLong;
 import java.util.function.BooleanSupplier;
 
 /**
- * How far the packer goes.
+ * The limits of the packer.
  *
- * @param capacity bytes that are enough: a packing within it is not improved further, and where
- *     none can be, nothing is searched. Where absent, the packer aims for the lower bound
+ * @param capacity bytes that are enough: a packing within it is not improved further, and if none
+ *     is possible, nothing is searched. If absent, the packer aims for the lower bound
  * @param searchSteps how many states exact search may look at after the greedy methods, in all;
  *     some microseconds each, and {@link Ejection} counts moves as so many states as take as long.
  *     A count, not a time, so that the answer is the same on every machine

@@ -41,7 +41,7 @@ public final class Packer {
         fixed, ImmutableLongArray.copyOf(fixedOffsets), arena, free, PackOptions.DEFAULT);
   }
 
-  /** As {@link #packInto(PackingProblem, long[], long, PackingProblem)}. */
+  /** Like {@link #packInto(PackingProblem, long[], long, PackingProblem)}. */
   public static Packing packInto(
       PackingProblem fixed,
       ImmutableLongArray fixedOffsets,

@@ -25,7 +25,7 @@ import java.util.Set;
  * <p>Columns, in any order: {@code id} (also {@code buffer}, {@code buffer_id}), {@code lower}
  * (also {@code start}, {@code begin}), {@code upper} (the first step at which the buffer is not
  * live; or {@code end}: the last at which it is), {@code size} in bytes, and optionally {@code
- * alignment} in bytes, 1 where the column is missing. A column {@code offset} is read over.
+ * alignment} in bytes, 1 if the column is missing. A column {@code offset} is read over.
  *
  * @param ids the buffers' names, by position
  */
@@ -214,7 +214,7 @@ public record PackingCsv(ImmutableList<String> ids, PackingProblem problem) {
       return fields.get(columns.getOrDefault(column, 0));
     }
 
-    /** {@return the number in a field; empty where it is wrong, which is said} */
+    /** {@return the number in a field; empty if it is wrong, which is said} */
     private OptionalLong number(List<String> fields, Column column, long min, long max) {
       var text = field(fields, column).strip();
       var value = Longs.tryParse(text);

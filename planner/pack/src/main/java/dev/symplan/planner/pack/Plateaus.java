@@ -46,7 +46,7 @@ final class Plateaus {
     return height[plateau];
   }
 
-  /** {@return the height of the lower neighbour; {@code Long.MAX_VALUE} where there is none} */
+  /** {@return the height of the lower neighbour; {@code Long.MAX_VALUE} if none exists} */
   long lowerNeighbour(int plateau) {
     long left = plateau > 0 ? height[previous[plateau]] : Long.MAX_VALUE;
     long right = end[plateau] < sections ? height[end[plateau]] : Long.MAX_VALUE;

@@ -3,8 +3,8 @@ package dev.symplan.planner.pack;
 import java.util.Arrays;
 
 /**
- * What {@link Search} knows of a packing that is not finished: which items are packed, and how low
- * each of the others, the open ones, can still be. Changes can be taken back.
+ * The state of an unfinished packing in {@link Search}: the packed items, and how low each of the
+ * other items, the open ones, can still be. Changes can be undone.
  *
  * <p>Each change infers what follows: an open item lies above all packed ones that overlap it; a
  * section's floor is the least offset of its open items; where a section's open items, stacked on
@@ -290,7 +290,7 @@ final class SearchState {
   }
 
   /**
-   * Moves an item behind the open ones. What is closed last comes first behind them, so that it is
+   * Moves an item after the open ones. What is closed last comes first after them, so that it is
    * open again as soon as it is counted again.
    */
   private void close(int item) {

@@ -82,7 +82,7 @@ final class Sections {
     private final int[] begins;
     private final int count;
 
-    /** By step minus the first step; empty where steps are too sparse for a table. */
+    /** By step minus the first step; empty if steps are too sparse for a table. */
     private final int[] table;
 
     Lookup(int[] begins, int count) {
@@ -118,7 +118,7 @@ final class Sections {
     return first[buffer];
   }
 
-  /** {@return the section behind the last that the buffer is live in} */
+  /** {@return the section after the last that the buffer is live in} */
   int end(int buffer) {
     return end[buffer];
   }

@@ -2,7 +2,7 @@ package dev.symplan.planner.pack;
 
 import java.util.Arrays;
 
-/** What {@link SearchState} changed, to be taken back in reverse. */
+/** The changes of {@link SearchState}, to be undone in reverse. */
 final class Trail {
   private int[] keys = new int[1 << 12];
   private long[] values = new long[1 << 13];

@@ -8,9 +8,9 @@ import dev.symplan.planner.machine.Compute;
 import dev.symplan.planner.machine.LibraryAttention;
 
 /**
- * How long products and attention compute, in microseconds: from their operations and the rates of
- * the machine, and less than all of these where a result has too few tiles for all multiprocessors.
- * The constants were fitted to the times of an H200 in {@code docs/performance.md}.
+ * The computing time of products and attention, in microseconds: from their operations and the
+ * rates of the machine, which are lower if a result has too few tiles for all multiprocessors. The
+ * constants were fitted to the times of an H200 in {@code docs/performance.md}.
  */
 final class ArithmeticCost {
 

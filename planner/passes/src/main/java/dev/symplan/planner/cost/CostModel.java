@@ -62,7 +62,7 @@ public final class CostModel {
   }
 
   /**
-   * {@return what the plan's barrier before or after a collective costs; nothing where a library
+   * {@return what the plan's barrier before or after a collective costs; nothing if a library
    * synchronizes inside its kernel}
    */
   public double barrierMicros(Variant variant, int ranks) {

@@ -15,12 +15,12 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * What a local step of a plan cannot do without.
+ * The minimum work of a local step of a plan.
  *
  * @param bytes that it reads and writes at least, if it touches everything once: operands that it
  *     does not make itself, and results that have memory
  * @param flops {@link Op#flops} of all its ops
- * @param dtype of the factors that those multiply; empty where there are no such operations
+ * @param dtype of the factors that those multiply; empty if there are no such operations
  */
 public record Work(long bytes, double flops, Optional<DType> dtype) {
 

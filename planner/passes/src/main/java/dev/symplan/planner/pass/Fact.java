@@ -1,8 +1,8 @@
 package dev.symplan.planner.pass;
 
 /**
- * What passes find out about a graph or a program: the key of one value of {@link Facts}. Each pass
- * declares the facts that it gives.
+ * The key of one value of {@link Facts}: something that a pass finds out about a graph or a
+ * program. Each pass declares the facts that it gives.
  *
  * @param <T> an immutable type
  */

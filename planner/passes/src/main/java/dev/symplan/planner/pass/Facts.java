@@ -6,7 +6,7 @@ import com.google.common.collect.Maps;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** What the passes up to now found out: at most one value of each {@link Fact}. Immutable. */
+/** The findings of the passes so far: at most one value of each {@link Fact}. Immutable. */
 public final class Facts {
   public static final Facts NONE = new Facts(ImmutableMap.of());
 

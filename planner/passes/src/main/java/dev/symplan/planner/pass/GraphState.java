@@ -8,7 +8,7 @@ import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.analysis.Analyses;
 
 /**
- * What the passes have made of one graph of a program up to now.
+ * The state of one graph of a program after some passes.
  *
  * @param classes the ranks that run the same ops, with their graph; one where all ranks do
  * @param facts what is known about these graphs

@@ -3,7 +3,7 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 
 /**
- * What the passes have made of a program up to now. Immutable: each pass gives a new one.
+ * The state of a program after some passes. Immutable: each pass gives a new one.
  *
  * @param graphs the graphs that are planned together; one today
  * @param facts what is known about all of them together

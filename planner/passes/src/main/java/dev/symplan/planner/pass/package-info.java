@@ -1,9 +1,9 @@
 /**
- * What a pass is, and the state that passes hand on.
+ * The interface of passes, and the state that they hand on.
  *
  * <p>To add a pass: write a class that extends {@link GraphPass}, and put it into the list in
- * {@code dev.symplan.planner.pipeline.Pipeline}. What it finds out is a {@link Fact} of its own,
- * which later passes name among their needs.
+ * {@code dev.symplan.planner.pipeline.Pipeline}. Its findings are a {@link Fact}, which later
+ * passes name among their needs.
  */
 @NullMarked
 package dev.symplan.planner.pass;

@@ -9,7 +9,7 @@ import dev.symplan.planner.plan.RankPlan;
 import java.util.function.Predicate;
 
 /**
- * How full an arena of one rank is.
+ * The use of one rank's arena.
  *
  * @param bytes its size
  * @param bound what any placement of what must be there needs at least
@@ -52,7 +52,7 @@ record Arenas(ArenaKind arena, long bytes, long bound, long live, int peakStep) 
   }
 
   /**
-   * {@return the bytes that are live at each step, from the one before the first to the one behind
+   * {@return the bytes that are live at each step, from the one before the first to the one after
    * the last}
    */
   static long[] profile(RankPlan plan, Predicate<Buffer> counts) {

@@ -2,7 +2,7 @@ package dev.symplan.planner.report;
 
 import com.google.common.base.Ascii;
 
-/** What constants are called in plan files, reports and documents. */
+/** The names of constants in plan files, reports and documents. */
 final class Codes {
   private Codes() {}
 

@@ -18,8 +18,8 @@ import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
 /**
- * Which functional collective can run as which variants, and what each needs: from the registry of
- * ops and the rows of {@link VariantSpec}.
+ * The variants that each functional collective can run as, and the needs of each: from the registry
+ * of ops and the rows of {@link VariantSpec}.
  */
 public final class CollectivesTable {
   private static final ImmutableList<String> COLUMNS =
@@ -31,39 +31,39 @@ public final class CollectivesTable {
 
       ## Slices along other dimensions
 
-      A collective moves slices that lie one behind the other: along the first dimension. For a gather along another one,
-      PyTorch copies the result once more (`all_gather_into_tensor`, `split`, `cat`), and for a scatter or an exchange, what
-      is sent (`split`, `cat`, `reduce_scatter_tensor`). Own kernels and copies between GPUs need neither copy: each rank
-      writes, or reads, the rows of its slice where they belong. The plan then has one of `symplan::all_gather_dim`,
+      A collective moves slices that follow each other in memory: along the first dimension. For another dimension, PyTorch
+      makes a copy: of the result of a gather (`all_gather_into_tensor`, `split`, `cat`), or of the operand of a scatter or an
+      exchange (`split`, `cat`, `reduce_scatter_tensor`). Symplan's own kernels and copies between GPUs do not need this copy:
+      each rank writes, or reads, the rows of its slice where they belong. The plan then has one of `symplan::all_gather_dim`,
       `symplan::reduce_scatter_dim` and `symplan::all_to_all_dim`, and no copies.
 
-      - A copy is folded into a collective if all it does is change the order of equal slices, whatever makes it up: `cat`
-        or `stack` of pieces, `clone`, `contiguous` or `reshape` of a permuted view, or a view that the collective would
-        have to copy by itself. What it copies must be the result of the collective, or what it sends, and nothing else may
-        read that.
+      - A copy is folded into a collective if it only changes the order of equal slices. It may be made by `cat` or `stack` of
+        pieces, by `clone`, `contiguous` or `reshape` of a permuted view, or by the collective itself, for a view. It must copy
+        the result of the collective or its operand, and nothing else may read that tensor.
       - The copy stays if the pieces come in another order, if something else reads the tensor in between, or if the element
         type changes on the way.
-      - It stays, too, if no variant that can run moves rows, as between hosts, where only NCCL can; if a variant is named
-        that does not, or for that collective alone; if a row has less than 128 bytes or is not a multiple of 16; or if the
-        plan is not predicted to be faster without the copy. `symplan explain` shows the reason.
-      - A rank's shard does not share memory with a whole of such rows.
+      - The copy also stays if no variant that can run moves rows: between hosts, for example, only NCCL can run. It stays if
+        a variant is named that does not move rows, or if a variant is named for that collective alone. It stays if a row has
+        less than 128 bytes or is not a multiple of 16, or if the plan is not predicted to be faster without the copy.
+        `symplan explain` shows the reason.
+      - If a whole consists of such rows, a rank's shard does not share its memory.
 
       ## Packed tensors
 
       FSDP packs the shards of several parameters into one tensor (`cat`), gathers that, and copies each parameter out of
       the result; it packs the gradients in the same way and scatters their sum. A collective of several tensors needs no
-      copy: `all_gather_into_tensor_coalesced` sends the shards from where they are, and each parameter is contiguous in a
-      result of its own; `reduce_scatter_tensor_coalesced` takes the gradients from where their products put them.
+      copy. `all_gather_into_tensor_coalesced` sends the shards from where they are, and each parameter is contiguous in its
+      own result. `reduce_scatter_tensor_coalesced` takes the gradients from where their products put them.
 
-      - Before a gather, the `cat` is along the first dimension, of contiguous tensors; or there is none, as one tensor
-        holds all shards. After it, each part is copied out whole (`clone`, `contiguous`, `reshape`, `cat`), or read as
-        views of what one rank sent. A part that nothing reads is not gathered.
-      - Before a scatter, the `cat` puts as many rows side by side as there are ranks. After it, views of single parts are
-        read.
-      - The `cat` before a gather stays if something else reads its result, or if something may write between it and the
-        gather. All copies stay if something else reads the result of the collective; if a variant is named that takes one
-        tensor only, or for that collective alone; if there are more than 64 tensors; or if the plan is not predicted to be
-        faster without them. Plain NCCL takes several tensors, too.
+      - Before a gather, the `cat` joins contiguous tensors along the first dimension, or one tensor already holds all shards.
+        After the gather, each part is copied out whole (`clone`, `contiguous`, `reshape`, `cat`), or read as views of what one
+        rank sent. A part that nothing reads is not gathered.
+      - Before a scatter, the `cat` puts as many rows side by side as there are ranks. After the scatter, views of single parts
+        are read.
+      - The `cat` before a gather stays if something else reads its result, or if something may write between the `cat` and the
+        gather. All copies stay if something else reads the result of the collective, or if there are more than 64 tensors.
+        They stay if a variant is named that takes only one tensor, or if a variant is named for that collective alone. They
+        stay if the plan is not predicted to be faster without them. Plain NCCL takes several tensors, too.
 
       `--layouts off` keeps all copies; `--layouts on` folds them wherever it is possible, faster or not.
       """;
@@ -93,14 +93,14 @@ public final class CollectivesTable {
         """
         # Collectives and their variants
 
-        The ops that are collectives, the variants that they can run as, and the requirements of these. This page is
+        This page lists the ops that are collectives, the variants that they can run as, and what each variant needs. It is
         generated from the op registry and the planner's rules; `symplan ops --collectives` prints the same. If several
         variants are possible, predicted time decides ([targets.md](targets.md)). `symplan dump --view collectives`
-        shows why the others were not chosen, by [code](reasons.md).
+        shows why the other variants were not chosen, by [code](reasons.md).
 
         Ops of `symm_mem` and of serving engines become functional collectives. If an op's name stands for an algorithm,
-        the collective runs as this variant, or compiling fails with the reason. A functional collective can name one, too:
-        `config="two_shot"`.
+        the collective runs as this variant, or compiling fails with the reason. A functional collective can also name a
+        variant: `config="two_shot"`.
 
         - **symmetric**: the tensors that must be in symmetric memory, at the same offset on every rank.
         - **in place**: whether the result may reuse the operand's memory.

@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 
 /**
- * What a row says to programs, under a name that ends in its unit: {@code _bytes}, {@code _us}
+ * The value of a row for programs, with a name that ends in its unit: {@code _bytes}, {@code _us}
  * (microseconds). {@code docs/report.md} lists the names.
  */
 public sealed interface Fact {

@@ -71,7 +71,7 @@ record GraphSteps(String name, int first, int end) {
     return change;
   }
 
-  /** The bytes in the arenas that are in use before the next border and behind it. */
+  /** The bytes in the arenas that are in use before the next border and after it. */
   private long held(RankPlan plan) {
     return plan.buffers().stream()
         .filter(buffer -> !buffer.arena().isExternal())

@@ -12,7 +12,7 @@ import dev.symplan.planner.plan.Plan;
 import java.util.Optional;
 import java.util.stream.Stream;
 
-/** What it would take for a collective to do better. */
+/** How a collective could be improved. */
 final class Improvements {
   private Improvements() {}
 

@@ -9,7 +9,9 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 
-/** What each arena holds at its peak, the largest first, and why each must be there. */
+/**
+ * The contents of each arena at its peak, the largest first, and the reason why each must be there.
+ */
 final class PeakReport {
   /** Smaller buffers than these are only counted. */
   private static final int NAMED = 15;

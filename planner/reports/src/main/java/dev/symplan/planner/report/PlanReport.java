@@ -10,7 +10,7 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /**
- * What there is to say about a plan, once, for all renderers.
+ * The report of a plan, the same for all renderers.
  *
  * @param target the name of the target
  * @param ranks the world size
@@ -90,7 +90,7 @@ public record PlanReport(
     return IntStream.range(0, plan.worldSize()).boxed().collect(ImmutableList.toImmutableList());
   }
 
-  /** {@return the report with one more section behind the others} */
+  /** {@return the report with one more section after the others} */
   public PlanReport with(Section section) {
     return withSections(ImmutableList.<Section>builder().addAll(sections).add(section).build());
   }

@@ -12,8 +12,8 @@ import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 
 /**
- * When each step of a plan is predicted to begin and end on its own stream, in µs from the start of
- * a run: the cost model's times, one after the other, as the planner adds them up.
+ * The predicted begin and end of each step of a plan on its own stream, in µs from the start of a
+ * run: the cost model's times, one after the other, as the planner adds them up.
  *
  * @param begin by step; for the start of a collective on a side stream, when the stream is free
  * @param end by step

@@ -18,7 +18,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeSet;
 
-/** What is where, and who uses it, in the plan of the ranks of one graph. */
+/** The locations of values, and their uses, in the plan of one graph's ranks. */
 final class RankIndex {
 
   /** What a buffer is for; what comes first in this order counts. */

@@ -13,11 +13,11 @@ final class ReasonTexts {
   private ReasonTexts() {}
 
   /**
-   * What a code means.
+   * The meaning of a code.
    *
-   * @param cause what is so
+   * @param cause the fact behind the decision
    * @param consequence what the plan does about it
-   * @param remedy what to change for something better; {@code -} where there is nothing to
+   * @param remedy what to change for a better plan; {@code -} if nothing
    */
   record Words(String cause, String consequence, String remedy) {}
 
@@ -88,7 +88,7 @@ final class ReasonTexts {
       case VARIANT_READS_ANYWHERE ->
           words(
               "No peer accesses this tensor in the chosen variant.",
-              "It is placed wherever is best.",
+              "It is placed wherever that is best.",
               "-");
     };
   }
@@ -144,9 +144,9 @@ final class ReasonTexts {
               "A target file with `copy_engines`, if the machine has them.");
       case NOT_IN_BACKEND ->
           words(
-              "The backend that the plan is for does not carry the variant out.",
+              "The plan's backend does not support the variant.",
               "It is ruled out.",
-              "Another `--backend`, if it is what runs the plan.");
+              "Another `--backend`, if it will run the plan.");
       case NO_PEER_ACCESS ->
           words(
               "The group, or a part of it, has ranks on different hosts, which cannot access each"
@@ -187,8 +187,9 @@ final class ReasonTexts {
               "Sizes that the number of ranks divides into multiples of 16 bytes.");
       case LAYOUT ->
           words(
-              "The ranks' slices lie along a dimension behind the first, in rows at a distance.",
-              "Variants that move each slice as one run of bytes are ruled out.",
+              "The ranks' slices lie along a dimension after the first, so each slice consists of"
+                  + " separate rows.",
+              "Variants that move only contiguous slices are ruled out.",
               "`--layouts off`: a copy beside the collective puts the slices in order.");
       case WORKSPACE ->
           words(
@@ -202,8 +203,8 @@ final class ReasonTexts {
               "A newer NCCL, and its version in the target file.");
       case LIBRARY_GROUP ->
           words(
-              "NCCL accepts only one such collective in a group of calls: on its copy engines"
-                  + " always, in its symmetric kernels before 2.28.",
+              "NCCL accepts only one such collective in a group of calls: always on its copy"
+                  + " engines, and before 2.28 in its symmetric kernels.",
               "These variants are ruled out for coalesced collectives.",
               "NCCL 2.30.7, or `--bucket off`.");
       case LIBRARY_RACE ->
@@ -261,7 +262,8 @@ final class ReasonTexts {
               "Use one group and one type for collectives that belong together.");
       case LAYOUT ->
           words(
-              "No variant that can run moves slices that are rows at a distance; NCCL does not.",
+              "The slices consist of separate rows, which no variant that can run moves; NCCL never"
+                  + " does.",
               "The copies around the collective stay.",
               "A group within one host; another `--backend` or `--variant`.");
     };

@@ -4,7 +4,7 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.plan.Rewrite;
 import java.util.stream.Collectors;
 
-/** What became of some collectives of the source, as a sentence. */
+/** Describes the rewrite of some collectives of the source, as a sentence. */
 final class RewriteText {
   /** More parts than these are only counted. */
   private static final int NAMED = 8;

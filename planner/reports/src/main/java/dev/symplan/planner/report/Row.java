@@ -29,17 +29,17 @@ public record Row(
     return titled(title).details(details).build();
   }
 
-  /** {@return the text of a fact, empty if there is none} */
+  /** {@return the text of a fact, empty if none exists} */
   public String text(String fact) {
     return facts.get(fact) instanceof Fact.Text(var value) ? value : "";
   }
 
-  /** {@return the number of a fact, -1 if there is none} */
+  /** {@return the number of a fact, -1 if none exists} */
   public long whole(String fact) {
     return facts.get(fact) instanceof Fact.Whole(long value) ? value : -1;
   }
 
-  /** {@return the number of a fact, 0 if there is none} */
+  /** {@return the number of a fact, 0 if none exists} */
   public double real(String fact) {
     return facts.get(fact) instanceof Fact.Real(double value) ? value : 0;
   }
@@ -49,12 +49,12 @@ public record Row(
     return facts.get(fact) instanceof Fact.Flag(boolean value) && value;
   }
 
-  /** {@return the numbers of a fact, none if there is none} */
+  /** {@return the numbers of a fact, none if none exists} */
   public List<Integer> wholes(String fact) {
     return facts.get(fact) instanceof Fact.Wholes(var values) ? values.asList() : List.of();
   }
 
-  /** {@return the texts of a fact, none if there is none} */
+  /** {@return the texts of a fact, none if none exists} */
   public List<String> texts(String fact) {
     return facts.get(fact) instanceof Fact.Texts(var values) ? values : List.of();
   }

@@ -21,7 +21,7 @@ public record Section(
     ImmutableList<Row> rows,
     ImmutableList<String> lines) {
 
-  /** {@return the section with more rows behind the others} */
+  /** {@return the section with more rows after the others} */
   Section with(Collection<Row> more) {
     return new Section(
         view,

@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.OptionalLong;
 
 /**
- * From which size of the operand on, or up to which, a variant would be faster than another, by the
- * cost model: copies and hidden time left out.
+ * The size of the operand from which, or up to which, a variant would be faster than another by the
+ * cost model, without copies and hidden time.
  */
 final class Thresholds {
   private static final long MIN_BYTES = 16;

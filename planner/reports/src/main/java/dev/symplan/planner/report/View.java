@@ -15,14 +15,16 @@ public enum View {
   MEMORY,
   /** The issue order, with streams, waits and predicted times. */
   SCHEDULE,
-  /** What is live where the arenas are fullest, and what would need less. */
+  /**
+   * The buffers that are live when the arenas are fullest, and the changes that would need less.
+   */
   PEAK,
-  /** What the ranks execute: instructions, and the CUDA C++ of the kernels. */
+  /** The instructions that the ranks execute, and the CUDA C++ of the kernels. */
   CODE,
   /** The planned graph, in the graph language. */
   GRAPH;
 
-  /** What is shown where nobody asks for a view. */
+  /** The views that are shown by default. */
   public static final ImmutableList<View> USUAL = ImmutableList.of(SUMMARY, COLLECTIVES, VALUES);
 
   /** {@return the name in options and files} */

@@ -1,5 +1,5 @@
 /**
- * What there is to say about a plan, as rows with facts.
+ * Reports of plans, as rows with facts.
  *
  * <p>{@link PlanReport} has a section for each view; {@link PlanDiff}, {@link PlanExplainer} and
  * {@link PeakAdvice} give rows, too. {@code report.render} writes them as text, JSON and other

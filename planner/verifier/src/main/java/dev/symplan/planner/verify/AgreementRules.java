@@ -112,7 +112,7 @@ final class AgreementRules {
     }
   }
 
-  /** Behind how many collectives which graph begins, and with which inputs and outputs. */
+  /** After how many collectives which graph begins, and with which inputs and outputs. */
   private static List<String> borders(AliasModel facts) {
     return facts.plan.borders().stream()
         .map(

@@ -26,11 +26,11 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the ops of one rank plan say by their own rules: which values share a storage and where,
- * what each op reads and writes; and at which bytes the plan puts that.
+ * The facts that follow from the rules of one rank plan's ops: which values share a storage and
+ * where, and what each op reads and writes. It also knows the bytes at which the plan puts these.
  *
  * <p>A storage is memory that one op or one input defines. Bytes are counted from the start of a
- * space: the symmetric arena, the local arena, or one buffer of the caller's.
+ * space: the symmetric arena, the local arena, or one buffer of the caller.
  */
 final class AliasModel {
   static final int SYMMETRIC_SPACE = 0;
@@ -55,7 +55,7 @@ final class AliasModel {
   private final int[] opOf;
   private final int[] stamps;
 
-  /** By border, the inputs of the graph behind it. */
+  /** By border, the inputs of the graph after it. */
   private final Map<Integer, ImmutableList<Value>> taken = new HashMap<>();
 
   private final BitSet workspaces = new BitSet();
@@ -64,7 +64,7 @@ final class AliasModel {
   /** How far apart the addresses of a value are on the first and the last rank of a group. */
   private final long[] spread;
 
-  /** How findings speak of all this. */
+  /** The words of findings about this plan. */
   final Wording words = new Wording(this);
 
   private int stamp;
@@ -123,7 +123,7 @@ final class AliasModel {
   }
 
   /**
-   * A border counts as a reader of what the graph behind it takes: the caller may fill that before
+   * A border counts as a reader of what the graph after it takes: the caller may fill that before
    * the program begins, or just before the graph does.
    */
   private void findBorders() {
@@ -406,7 +406,7 @@ final class AliasModel {
   }
 
   /**
-   * {@return where in its space the first byte behind a tensor is, on the last rank of the group
+   * {@return where in its space the first byte after a tensor is, on the last rank of the group
    * where that depends on the rank: what holds of all bytes up to there holds on every rank}
    */
   long end(int value) {

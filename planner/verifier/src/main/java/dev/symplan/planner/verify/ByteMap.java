@@ -7,8 +7,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What each byte of a space holds, as segments that do not overlap; a byte in no segment was never
- * written.
+ * The contents of each byte of a space, as segments that do not overlap. A byte in no segment was
+ * never written.
  */
 final class ByteMap {
   private static final int[] NOBODY = {};
@@ -55,7 +55,7 @@ final class ByteMap {
   /**
    * Calls {@code action} for each segment with bytes in a range, in order.
    *
-   * @return the first byte of the range that was never written; {@code end} if there is none
+   * @return the first byte of the range that was never written; {@code end} if none exists
    */
   long visit(long begin, long end, Consumer<? super Segment> action) {
     long next = begin;
@@ -75,7 +75,7 @@ final class ByteMap {
     return next < end ? Math.min(gap, next) : gap;
   }
 
-  /** Makes a range one segment of a storage, which nobody else uses. */
+  /** Makes a range one segment of a storage, which nothing else uses. */
   void write(long begin, long end, int storage, int step) {
     split(begin);
     split(end);

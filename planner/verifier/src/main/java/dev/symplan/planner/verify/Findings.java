@@ -22,7 +22,7 @@ final class Findings {
     return findings;
   }
 
-  /** Adds what others found, behind what is here. */
+  /** Adds what others found, after what is here. */
   void addAll(Findings others) {
     others.violations.forEach(
         found -> add(found.rule(), found.rank(), found.step(), found.message(), found.trace()));

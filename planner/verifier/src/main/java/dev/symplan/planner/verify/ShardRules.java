@@ -10,9 +10,9 @@ import dev.symplan.planner.verify.Violation.Rule;
 
 /**
  * {@link Rule#OVERWRITTEN} where a rank's shard lies in the whole: what it brings to an all_gather
- * in its part of the result, what it gets from a reduce_scatter in its part of the operand. Nobody
- * else may touch that part, which depends on the variant, nor may another tensor of the collective
- * lie in that whole, and it must be just that part on every rank.
+ * in its part of the result, what it gets from a reduce_scatter in its part of the operand. No
+ * other rank may touch that part, which depends on the variant. No other tensor of the collective
+ * may lie in that whole, and it must be exactly that part on every rank.
  */
 final class ShardRules {
   private final Plan plan;

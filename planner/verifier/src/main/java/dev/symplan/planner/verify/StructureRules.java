@@ -56,7 +56,7 @@ final class StructureRules {
     for (int r = 0; r < plan.worldSize(); r++) {
       int index = plan.planOfRank().get(r);
       if (index < 0 || index >= plan.rankPlans().size()) {
-        findings.add(Rule.STRUCTURE, r, "there is no rank plan %s".formatted(index));
+        findings.add(Rule.STRUCTURE, r, "rank plan %s does not exist".formatted(index));
         continue;
       }
       if (!plan.rankPlans().get(index).graph().runsOn(r)) {

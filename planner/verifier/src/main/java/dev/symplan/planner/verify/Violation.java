@@ -6,14 +6,14 @@ import com.google.common.collect.ImmutableList;
 /**
  * A rule that a plan breaks.
  *
- * @param rank the first rank where it does; -1 where it concerns the plan as a whole
- * @param step the step of that rank; -1 where no step does it
+ * @param rank the first rank where it does; -1 if it concerns the plan as a whole
+ * @param step the step of that rank; -1 if no step does it
  * @param trace the steps that lead there, for a person to follow
  */
 public record Violation(
     Rule rule, int rank, int step, String message, ImmutableList<String> trace) {
 
-  /** What must hold for every plan. */
+  /** The rules that every plan must satisfy. */
   public enum Rule {
     /** Indices, sizes and counts of the plan fit each other. */
     STRUCTURE,

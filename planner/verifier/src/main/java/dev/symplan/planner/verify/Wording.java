@@ -4,7 +4,7 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Step;
 
-/** What ops, steps and addresses of a rank's plan are called in findings. */
+/** The names of a rank plan's ops, steps and addresses in findings. */
 record Wording(AliasModel facts) {
 
   /** {@return an address, as {@code symm+0x400}} */

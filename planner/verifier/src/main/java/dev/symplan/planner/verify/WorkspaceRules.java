@@ -41,9 +41,7 @@ final class WorkspaceRules {
     }
   }
 
-  /**
-   * {@return where a collective's workspace begins in the symmetric arena; -1 where it has none}
-   */
+  /** {@return where a collective's workspace begins in the symmetric arena; -1 if it has none} */
   static long offset(AliasModel facts, CollectivePlan collective) {
     return collective.workspace() == CollectivePlan.NO_WORKSPACE
         ? -1

@@ -42,7 +42,7 @@ final class BenchCollectivesCommand extends ConsoleCommand {
       defaultValue = "16KiB..64MiB")
   private String sizes;
 
-  @Option(names = "--svg", paramLabel = "FILE", description = "Draw the times here.")
+  @Option(names = "--svg", paramLabel = "FILE", description = "Draw the times to this file.")
   private Optional<Path> svg = Optional.empty();
 
   BenchCollectivesCommand(Console console) {

@@ -15,7 +15,7 @@ import java.util.stream.Stream;
 import picocli.CommandLine.Model.CommandSpec;
 
 /**
- * What is measured on.
+ * The device that is measured.
  *
  * @param gpus the machine with its GPUs; empty for the host backend, which needs none
  */
@@ -30,12 +30,12 @@ record BenchDevice(Backend backend, Optional<Machine> gpus) {
             : Optional.of(MachineProbe.ofThisMachine()));
   }
 
-  /** {@return how many ranks there are where nobody says so} */
+  /** {@return the default number of ranks} */
   int ranks() {
     return gpus.map(machine -> machine.gpus().size()).orElse(RANKS_ON_HOST);
   }
 
-  /** {@return the target for so many ranks where nobody names one} */
+  /** {@return the default target for this number of ranks} */
   Target target(int ranks) {
     return gpus.isEmpty() ? Target.HOST : Target.defaultFor(ranks);
   }

@@ -81,7 +81,7 @@ final class BenchFlags {
       names = "--measurements",
       paramLabel = "N",
       description =
-          "The number of measurements of each time, of which the median is taken (default:"
+          "The number of measurements of each time; their median counts (default:"
               + " ${DEFAULT-VALUE}).",
       defaultValue = "7")
   private int measurements;

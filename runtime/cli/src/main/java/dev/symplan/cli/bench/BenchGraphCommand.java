@@ -31,9 +31,10 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "graph",
     description = {
-      "Measure a graph from end to end, and each of its steps next to what this GPU was measured to"
-          + " do at most.",
-      "The inputs are those of the case, the weights those of the archive; others are made up."
+      "Measure a graph from end to end, and each of its steps next to the highest rates measured on"
+          + " this GPU.",
+      "The inputs are those of the case, and the weights those of the archive. All others are made"
+          + " up."
     })
 final class BenchGraphCommand extends ConsoleCommand {
   private static final String TIMES = "the file of times";
@@ -52,8 +53,8 @@ final class BenchGraphCommand extends ConsoleCommand {
       names = "--backend",
       paramLabel = "NAME",
       description =
-          "The backend: cuda (the default), on the GPUs of this host, for which it then plans"
-              + " unless --target is given, or host.",
+          "The backend: cuda (the default) runs on the GPUs of this host and, unless --target is"
+              + " given, plans for them; host runs on the CPU.",
       defaultValue = "cuda")
   private String backend;
 
@@ -61,7 +62,7 @@ final class BenchGraphCommand extends ConsoleCommand {
       names = "--measurements",
       paramLabel = "N",
       description =
-          "The number of measurements of each time, of which the median is taken (default:"
+          "The number of measurements of each time; their median counts (default:"
               + " ${DEFAULT-VALUE}).",
       defaultValue = "7")
   private int measurements;
@@ -72,9 +73,8 @@ final class BenchGraphCommand extends ConsoleCommand {
       names = "--pytorch",
       paramLabel = "FILE",
       description =
-          "Show the times of PyTorch for the same program beside, from this CSV file of"
-              + " bench_programs.py. The program is called as INPUT without what follows the first"
-              + " dot, unless the file has only one.")
+          "Also show PyTorch's times for the same program, from this CSV file of bench_programs.py."
+              + " If the file has several programs, the name is that of INPUT up to the first dot.")
   private Optional<Path> pytorch = Optional.empty();
 
   @Option(
@@ -86,7 +86,7 @@ final class BenchGraphCommand extends ConsoleCommand {
   @Option(
       names = "--svg",
       paramLabel = "FILE",
-      description = "Draw the times of a run and of the kinds of steps here.")
+      description = "Draw the times of a run and of the kinds of steps to this file.")
   private Optional<Path> svg = Optional.empty();
 
   BenchGraphCommand(Console console) {
@@ -112,7 +112,7 @@ final class BenchGraphCommand extends ConsoleCommand {
         .ifPresent(
             name -> {
               throw usage(
-                  "'%s' is donated, so that it is gone after the first of many runs; plan without that"
+                  "'%s' is donated, so its contents are lost after the first of many runs; plan without donating it"
                       .formatted(name));
             });
     var rows =

@@ -7,7 +7,7 @@ import picocli.CommandLine.Mixin;
 
 @Command(
     name = "machine",
-    description = "Measure a launch, a copy and a product: the other figures in a target.")
+    description = "Measure a launch, a copy and a product, for the other figures in a target.")
 final class BenchMachineCommand extends ConsoleCommand {
   @Mixin private BenchFlags flags;
 

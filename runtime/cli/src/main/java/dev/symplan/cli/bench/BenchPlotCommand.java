@@ -11,7 +11,9 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
-@Command(name = "plot", description = "Draw measured times over sizes, with what the links limit.")
+@Command(
+    name = "plot",
+    description = "Draw measured times over sizes, with the limits of the links.")
 final class BenchPlotCommand extends ConsoleCommand {
   @Mixin private PointFiles files;
 

@@ -28,14 +28,15 @@ final class Workload {
       names = "--bytes",
       paramLabel = "SIZE",
       description =
-          "Move so much: what is copied (machine and graph; default: 256MiB; graph on the host:"
-              + " 64MiB), or what each rank gives to the all_gather (overlap; default: 64MiB).")
+          "The bytes to move: what is copied (machine and graph; default: 256MiB; graph on the"
+              + " host: 64MiB), or what each rank gives to the all_gather (overlap; default:"
+              + " 64MiB).")
   private Optional<String> bytes = Optional.empty();
 
   /**
    * {@return rows, and columns, of both factors}
    *
-   * @param otherwise how many where nobody says so
+   * @param otherwise the default
    * @throws ParameterException when there would be none
    */
   int product(int otherwise) {
@@ -49,7 +50,7 @@ final class Workload {
   /**
    * {@return the bytes to move}
    *
-   * @param otherwise how many where nobody says so
+   * @param otherwise the default
    * @throws ParameterException when the text is no size
    */
   long bytes(String otherwise) {

@@ -10,14 +10,14 @@ import java.util.Optional;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 
-/** What commands say of the backend that an option names. */
+/** Finds the backend that an option names, and reports those that cannot be used. */
 public final class Backends {
   private Backends() {}
 
   /**
-   * {@return the backend called so}
+   * {@return the backend with this name}
    *
-   * @throws ParameterException when there is none
+   * @throws ParameterException when none exists
    */
   public static Backend named(String name, CommandSpec spec) {
     return Backend.ofName(name)
@@ -25,7 +25,7 @@ public final class Backends {
             () ->
                 new ParameterException(
                     spec.commandLine(),
-                    "--backend: there is no backend '%s'; there are %s"
+                    "--backend: unknown backend '%s'; choose from %s"
                         .formatted(name, Backend.all().map(Backend::name).toList())));
   }
 

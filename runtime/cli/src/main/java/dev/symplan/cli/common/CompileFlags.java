@@ -116,9 +116,9 @@ public final class CompileFlags {
       names = "--optimize",
       paramLabel = "FOR",
       description = {
-        "What matters where less time costs memory: time (the fastest plan), memory (the lowest"
-            + " peak) or balanced (more memory than the graph takes in its own order without"
-            + " overlap only for a gain of 3 %%; the default)."
+        "What matters when less time costs memory: time (the fastest plan), memory (the lowest"
+            + " peak) or balanced (the default: takes more memory than the graph in its own order"
+            + " without overlap only for a gain of 3 %%)."
       },
       defaultValue = "balanced")
   private String objective;
@@ -127,7 +127,7 @@ public final class CompileFlags {
       names = "--prefetch",
       paramLabel = "N",
       description = {
-        "How many collectives may be in flight ahead, started before their place in the graph"
+        "How many collectives may be in flight ahead: started before their place in the graph"
             + " (default: as many as their predicted time and memory suggest)."
       })
   private Optional<Integer> prefetch = Optional.empty();
@@ -180,8 +180,8 @@ public final class CompileFlags {
       names = "--reorder-budget",
       paramLabel = "PERCENT",
       description = {
-        "How much longer a run of a balanced plan may take, as predicted, for an order of the ops"
-            + " that needs less memory (default: 1)."
+        "How much longer the predicted run of a balanced plan may take for an order of the ops that"
+            + " needs less memory (default: 1)."
       },
       defaultValue = "1")
   private double reorderBudget;

@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 
 /**
- * Where a command writes.
+ * The streams that a command writes to.
  *
  * @param out results
  * @param err diagnostics and progress

@@ -2,7 +2,7 @@ package dev.symplan.cli.common;
 
 import dev.symplan.runtime.failure.Failure;
 
-/** What the process exits with. */
+/** The exit codes of the process. */
 public final class ExitCode {
   public static final int OK = 0;
 

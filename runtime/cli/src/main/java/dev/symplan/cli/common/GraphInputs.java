@@ -34,7 +34,7 @@ public final class GraphInputs {
       names = "--together",
       description = {
         "Take all graphs of the inputs as one program, such as the forward and the backward graph"
-            + " of a training step. They run in the order in which they are given."
+            + " of a training step. They run in the given order."
       })
   private boolean together;
 
@@ -42,8 +42,8 @@ public final class GraphInputs {
       names = "--ties",
       paramLabel = "FILE",
       description =
-          "Which inputs of a graph are outputs or inputs of an earlier one, as JSON (default: by"
-              + " the names that AOTAutograd gives).")
+          "A JSON file that says which inputs of a graph are outputs or inputs of an earlier one"
+              + " (default: by the names that AOTAutograd gives).")
   private Optional<Path> ties = Optional.empty();
 
   /** {@return all files that are read} */
@@ -77,10 +77,11 @@ public final class GraphInputs {
 
   private boolean areTogether() {
     if (!together && inputs.size() > 1) {
-      throw usage("%s inputs: --together takes them as one program".formatted(inputs.size()));
+      throw usage(
+          "%s inputs need --together, which plans them as one program".formatted(inputs.size()));
     }
     if (!together && ties.isPresent()) {
-      throw usage("--ties is for graphs --together");
+      throw usage("--ties needs --together");
     }
     return together;
   }

@@ -7,7 +7,7 @@ import java.util.regex.Pattern;
 import picocli.CommandLine;
 import picocli.CommandLine.TypeConversionException;
 
-/** Reads what options are given. Errors are for people who do not know the types of Java. */
+/** Reads what options are given. Errors are for people who do not know Java's types. */
 final class OptionValues {
   private static final Pattern WHOLE = Pattern.compile("[+-]?[0-9]+");
   private static final Pattern NUMBER =

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Optional;
 import picocli.CommandLine.Option;
 
-/** Where a command shows its result: in a file, or on standard output. */
+/** The destination of a command's result: a file, or standard output. */
 public final class OutputFlag {
   @Option(
       names = {"-o", "--output"},

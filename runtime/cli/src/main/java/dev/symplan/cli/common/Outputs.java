@@ -7,7 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/** What commands see to before they write a file. */
+/** The checks that commands make before they write a file. */
 public final class Outputs {
   private Outputs() {}
 

@@ -27,15 +27,17 @@ public final class ProgramFlags {
       names = "--dim",
       paramLabel = "SYMBOL=SIZE",
       description =
-          "The value of a symbolic size (s77=128), or of one rank's (u0@1=96). May be repeated.")
+          "The value of a symbolic size (s77=128), or of a size on one rank (u0@1=96). May be"
+              + " repeated.")
   private Map<String, Long> dims = new LinkedHashMap<>();
 
   @Option(
       names = "--dim-max",
       paramLabel = "SYMBOL=SIZE",
       description =
-          "The largest value of a symbolic size, of one rank's (u0@1=96), or of a sum (u0+u1=1024),"
-              + " to plan with. The sizes of a sum have even parts of it. May be repeated.")
+          "The largest value to plan with: of a symbolic size (s77=4096), of a size on one rank"
+              + " (u0@1=96), or of a sum (u0+u1=1024), whose sizes get even parts of it. May be"
+              + " repeated.")
   private Map<String, Long> dimMax = new LinkedHashMap<>();
 
   @Option(

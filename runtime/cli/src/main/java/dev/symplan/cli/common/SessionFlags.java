@@ -11,9 +11,9 @@ public final class SessionFlags {
       names = "--product-algorithms",
       paramLabel = "HOW",
       description =
-          "How cuBLASLt's algorithm for each product is picked: timed, the fastest as measured when"
-              + " the session opens, at most once for each shape on a kind of GPU, or heuristic,"
-              + " the library's first choice (default: timed).",
+          "How to pick cuBLASLt's algorithm for each product: timed takes the fastest, measured"
+              + " when the session opens, at most once for each shape on a kind of GPU; heuristic"
+              + " takes the library's first choice (default: timed).",
       defaultValue = "timed")
   private ProductAlgorithms products;
 

@@ -13,7 +13,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.TypeConversionException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
-/** How commands are explained: options in groups, and what leads from an error to help. */
+/** The help of commands: options in groups, and the line that leads from an error to the help. */
 public final class Usage {
   private Usage() {}
 

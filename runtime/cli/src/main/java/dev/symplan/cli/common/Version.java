@@ -5,7 +5,7 @@ import picocli.CommandLine.IVersionProvider;
 /** The version of Symplan, as the build writes it into the archive. */
 public final class Version implements IVersionProvider {
 
-  /** {@return the version, or that there is none, as the classes are in no archive} */
+  /** {@return the version, or that it is unknown because the classes are not in an archive} */
   public static String text() {
     var version = Version.class.getPackage().getImplementationVersion();
     return version == null ? "unpackaged" : version;

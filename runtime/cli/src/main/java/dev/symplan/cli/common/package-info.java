@@ -1,4 +1,4 @@
-/** What commands share: options, inputs and outputs, exit codes. */
+/** Parts shared by commands: options, inputs and outputs, exit codes. */
 @NullMarked
 package dev.symplan.cli.common;
 

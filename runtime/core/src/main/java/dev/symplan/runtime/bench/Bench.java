@@ -49,7 +49,7 @@ public record Bench(
     Consumer<Point> found,
     BiConsumer<String, RunException> failed) {
 
-  /** How long one measurement takes, as predicted. */
+  /** The predicted time of one measurement. */
   private static final double LONG_ENOUGH = 10_000;
 
   private static final int MAX_RUNS = 100;
@@ -57,7 +57,7 @@ public record Bench(
   /** Products are measured in so many runs each: they take long. */
   private static final int PRODUCT_RUNS = 10;
 
-  /** What the host takes for a run. */
+  /** The host's time for a run. */
   public record Step(Timing wall, Timing device) {}
 
   /** A product and the all_reduce of its result, and what becomes of it in pieces. */

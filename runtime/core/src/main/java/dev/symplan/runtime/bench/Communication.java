@@ -8,7 +8,7 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * What one rank's collectives took of a run, in microseconds.
+ * The times of one rank's collectives in a run, in microseconds.
  *
  * @param total how long any of them ran
  * @param exposed how long any of them ran while no other step did

@@ -37,7 +37,7 @@ public record GraphBench(
     int measurements,
     BiConsumer<String, RunException> failed) {
 
-  /** How long one measurement takes, if not a single run takes longer. */
+  /** The time of one measurement, unless a single run takes longer. */
   private static final double LONG_ENOUGH = 50_000;
 
   private static final int MAX_RUNS = 200;
@@ -45,7 +45,7 @@ public record GraphBench(
   /** After these, nothing is made that later runs need. */
   private static final int FIRST_RUNS = 3;
 
-  /** How many runs come right before one that is profiled. */
+  /** The number of runs directly before a profiled one. */
   private static final int RUNS_BEFORE = 2;
 
   /**

@@ -8,7 +8,7 @@ import dev.symplan.planner.calibrate.PyTorchTimes;
 import java.util.List;
 import java.util.OptionalDouble;
 
-/** What was measured of a plan, as SVG: a run, and the first rank's steps by kind. */
+/** The measurements of a plan as SVG: a run, and the first rank's steps by kind. */
 public final class GraphChart {
   private GraphChart() {}
 

@@ -12,7 +12,9 @@ import java.util.Locale;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 
-/** What was measured of a plan, as CSV: all ranks; {@code docs/performance.md} has the columns. */
+/**
+ * The measurements of a plan as CSV, for all ranks; {@code docs/performance.md} lists the columns.
+ */
 public final class GraphCsv {
   private static final CharMatcher SPECIAL = CharMatcher.anyOf(",\"\n\r");
 

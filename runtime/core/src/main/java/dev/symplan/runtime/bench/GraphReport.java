@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.OptionalDouble;
 
-/** What was measured of a plan, for people: the steps of one rank. */
+/** The measurements of a plan for people: the steps of one rank. */
 public final class GraphReport {
   private static final String MICROS = "%.1f";
 

@@ -8,7 +8,7 @@ import java.util.Comparator;
 import java.util.Optional;
 
 /**
- * What was measured of a plan.
+ * The measurements of a plan.
  *
  * @param host a run from call to return, by the host's clock
  * @param device a run by the slowest device's clock; empty if the backend has no devices

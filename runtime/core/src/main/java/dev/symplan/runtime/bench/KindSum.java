@@ -11,7 +11,7 @@ import java.util.OptionalDouble;
  * Steps of one kind together.
  *
  * @param micros measured
- * @param roof microseconds that the device takes at least; empty where that of a step is unknown
+ * @param roof microseconds that the device takes at least; empty if that of a step is unknown
  */
 record KindSum(
     String kind,

@@ -5,7 +5,7 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 
 /**
- * What a plan takes of one rank's memory, in bytes.
+ * The memory that a plan takes on one rank, in bytes.
  *
  * @param inputs that are not in an arena
  * @param outputs that are not in an arena

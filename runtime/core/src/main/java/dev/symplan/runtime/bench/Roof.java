@@ -14,10 +14,10 @@ import java.util.Set;
 import java.util.function.BiConsumer;
 
 /**
- * What a device was measured to do at most: the rates of a large copy and of large products. Steps
- * whose memory fits into a cache can be faster.
+ * The highest measured rates of a device: of a large copy and of large products. Steps whose memory
+ * fits into a cache can be faster.
  *
- * @param copy empty where it could not be measured
+ * @param copy empty if it could not be measured
  * @param products by the type of their factors
  */
 public record Roof(Optional<Copy> copy, ImmutableMap<DType, Product> products) {

@@ -46,7 +46,7 @@ public final class Bisection {
    */
   public record Decision(String text, String flag, UnaryOperator<CompileOptions> off) {}
 
-  /** What was found. */
+  /** The result of a bisection. */
   public sealed interface Outcome {
 
     /** The check does not fail. */

@@ -26,10 +26,10 @@ import java.util.function.Function;
 
 /** Puts the choices of a run into an evaluation in f64 where rounding explains them. */
 final class ChoiceObserver implements Reference.Observer {
-  /** How often a choice is made of operands with errors, to see whether it changes. */
+  /** How often a choice is repeated with errors in its operands, to see whether it changes. */
   private static final int DRAWS = 4;
 
-  /** What one rank chose: the values that the session gives out behind the graph's own outputs. */
+  /** The choices of one rank: the values that the session gives after the graph's own outputs. */
   private record OfRank(
       Rounding rounding, Map<Integer, Choice> byResult, Map<Integer, HostTensor> given) {
 

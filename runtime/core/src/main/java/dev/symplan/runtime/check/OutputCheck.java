@@ -12,17 +12,17 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * How an output of a run compares with what is expected of it.
+ * The comparison of a run's output with the expected one.
  *
  * @param index of the output
- * @param roundedTo the shortest float type on its way, which says what may differ
+ * @param roundedTo the shortest float type that it passed through, which determines the tolerance
  */
 public record OutputCheck(int index, TensorType type, TensorDiff difference, DType roundedTo) {
 
   /**
    * {@return the outputs of a rank of this process, but for those that an op may leave as they are}
    *
-   * @param expected for each output; empty where there is nothing to compare with
+   * @param expected for each output; empty if there is nothing to compare with
    */
   public static ImmutableList<OutputCheck> of(
       Plan plan, Session session, int rank, List<Optional<HostTensor>> expected) {

@@ -64,7 +64,7 @@ public final class Reference {
   }
 
   /**
-   * What an evaluation leaves, by rank and position.
+   * The result of an evaluation, by rank and position.
    *
    * @param inputs what the program made of the inputs: the same, unless it writes into them
    */

@@ -43,7 +43,7 @@ public final class TruthCheck {
   /** The share of elements that other choices may explain. */
   private static final double MAX_CHOSEN = 0.05;
 
-  /** What was found. */
+  /** The result of a check. */
   public sealed interface Outcome {}
 
   /**
@@ -65,7 +65,7 @@ public final class TruthCheck {
   public record Unknown(String reason) implements Outcome {}
 
   /**
-   * How far an output is from f64, as relative L2 errors.
+   * The distance of an output from f64, as relative L2 errors.
    *
    * @param actual the distance of the run's output; infinite for integers that differ
    * @param expected the distance of the expected output

@@ -1,5 +1,5 @@
 /**
- * Outputs compared with an evaluation without a plan, and the search for what makes them differ.
+ * Compares outputs with an evaluation without a plan, and searches for the cause of differences.
  */
 @NullMarked
 package dev.symplan.runtime.check;

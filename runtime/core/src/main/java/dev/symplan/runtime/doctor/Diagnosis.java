@@ -57,7 +57,7 @@ public record Diagnosis(
    * The machine's support for one variant.
    *
    * @param needs for people
-   * @param ranks how many GPUs can run it together; 0 where none can
+   * @param ranks how many GPUs can run it together; 0 if none can
    * @param lack why there are none, or no more
    */
   public record Support(Variant variant, String needs, int ranks, Optional<Lack> lack) {
@@ -69,9 +69,9 @@ public record Diagnosis(
   }
 
   /**
-   * Why a variant cannot run.
+   * The reason why a variant cannot run.
    *
-   * @param reason the planner's, where it is one that a target can have, too
+   * @param reason the planner's reason, if a target can have it, too
    * @param detail for people
    */
   public record Lack(Optional<Reason> reason, String detail) {
@@ -148,7 +148,7 @@ public record Diagnosis(
 
   private static Finding windows(Machine machine) {
     if (machine.gpus().isEmpty()) {
-      return new Finding(false, "there is no GPU");
+      return new Finding(false, "no GPU was found");
     }
     for (var gpu : machine.gpus()) {
       if (!gpu.virtualMemory()) {
@@ -157,7 +157,7 @@ public record Diagnosis(
     }
     var nccl = machine.nccl();
     if (nccl.isEmpty()) {
-      return new Finding(false, "there is no NCCL");
+      return new Finding(false, "NCCL was not found");
     }
     if (nccl.getAsInt() < OLDEST_NCCL) {
       return new Finding(false, tooOld(nccl.getAsInt()));
@@ -172,7 +172,7 @@ public record Diagnosis(
 
   private static Finding processes(Machine machine) {
     if (machine.gpus().isEmpty()) {
-      return new Finding(false, "there is no GPU");
+      return new Finding(false, "no GPU was found");
     }
     return machine.gpus().stream()
         .filter(gpu -> !gpu.virtualMemory() || !gpu.fileHandles())
@@ -187,7 +187,7 @@ public record Diagnosis(
 
   private static Finding multicast(Machine machine) {
     if (machine.gpus().isEmpty()) {
-      return new Finding(false, "there is no GPU");
+      return new Finding(false, "no GPU was found");
     }
     for (var gpu : machine.gpus()) {
       if (!gpu.multicast()) {
@@ -262,7 +262,10 @@ public record Diagnosis(
     return new Support(variant, needs(variant), ranks, lack);
   }
 
-  /** Why no ranks can run a variant, but for GPUs that do not reach each other. */
+  /**
+   * {@return the reason why no ranks can run a variant, apart from GPUs that do not reach each
+   * other}
+   */
   private static Optional<Lack> lack(
       Variant variant,
       Machine machine,

@@ -9,7 +9,7 @@ import java.util.OptionalInt;
  * The facts about one host, from its driver and libraries.
  *
  * @param system operating system and architecture
- * @param driver empty where there is no NVIDIA driver
+ * @param driver empty if no NVIDIA driver was found
  * @param gpus in the driver's order, which is that of ranks
  * @param links from each GPU to each other
  * @param libraries the libraries of backend cuda in the order of loading, found or not
@@ -41,7 +41,7 @@ public record Machine(
     }
   }
 
-  /** {@return a machine of which only that is known} */
+  /** {@return a machine with only this property known} */
   public static Machine without(String problem) {
     return new Machine(
         thisSystem(),
@@ -59,7 +59,7 @@ public record Machine(
   }
 
   /**
-   * {@return NCCL's version as {@code major * 10000 + minor * 100 + patch}; empty where it was not
+   * {@return NCCL's version as {@code major * 10000 + minor * 100 + patch}; empty if it was not
    * found or does not report one}
    */
   public OptionalInt nccl() {
@@ -91,7 +91,7 @@ public record Machine(
   /**
    * The NVIDIA driver.
    *
-   * @param version as {@code 580.159.03}; empty where only CUDA's version is known
+   * @param version as {@code 580.159.03}; empty if only CUDA's version is known
    * @param cuda the newest CUDA that it supports, as {@code major * 1000 + minor * 10}
    */
   public record Driver(Optional<String> version, int cuda) {
@@ -150,7 +150,7 @@ public record Machine(
   /**
    * The NVLinks between two GPUs, or of one to the switch through which it reaches the other.
    *
-   * @param count how many are up; 0 where there are none
+   * @param count how many are up; 0 if there are none
    * @param rate GB/s of each in each direction, from the driver; empty if it does not say
    */
   public record NvLinks(int count, OptionalDouble rate) {
@@ -166,7 +166,7 @@ public record Machine(
    *
    * @param name its {@code SONAME}
    * @param use its purpose
-   * @param file where it was loaded from; empty where it was not
+   * @param file where it was loaded from; empty if it was not
    * @param version as it reports it; empty if it does not
    * @param problem why what was loaded cannot be used
    * @param looked the places that did not have it, with the reason
@@ -180,20 +180,20 @@ public record Machine(
       ImmutableList<Attempt> looked) {}
 
   /**
-   * Where a library was looked for in vain.
+   * A place where a library was searched for but not found.
    *
-   * @param outcome why it is not taken from there
+   * @param outcome the reason why the library was not taken from there
    */
   public record Attempt(String place, String outcome) {
 
-    /** The outcome where there is no such library at all. */
+    /** The outcome if no such library exists. */
     public static final String NONE = "none";
   }
 
   /**
    * A variable of the environment, or of a file that NCCL reads beside it.
    *
-   * @param source who sets it: {@link #ENVIRONMENT}, {@link #SYMPLAN} or a file
+   * @param source the place that sets it: {@link #ENVIRONMENT}, {@link #SYMPLAN} or a file
    */
   public record Setting(String name, String value, String source) {
     public static final String ENVIRONMENT = "environment";

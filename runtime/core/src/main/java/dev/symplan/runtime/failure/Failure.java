@@ -1,7 +1,7 @@
 package dev.symplan.runtime.failure;
 
 /**
- * Why the processes cannot go on together.
+ * The reason why the processes cannot continue together.
  *
  * @param rank the rank that failed or is gone
  * @param code what the processes should exit with
@@ -9,6 +9,6 @@ package dev.symplan.runtime.failure;
  */
 public record Failure(int rank, int code, String text) {
 
-  /** What a process exits with whose run failed, or that has lost another process. */
+  /** The exit code of a process whose run failed, or that has lost another process. */
   public static final int RUN_FAILED = 4;
 }

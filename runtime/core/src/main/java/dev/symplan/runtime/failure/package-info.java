@@ -1,4 +1,4 @@
-/** How runs fail: the exception that callers get, and what processes say to each other. */
+/** Failures of runs: the exception that callers get, and the messages between processes. */
 @NullMarked
 package dev.symplan.runtime.failure;
 

@@ -79,7 +79,7 @@ final class BlockProgram {
   private final boolean[] full;
   private final int[] pass;
 
-  /** Where what is one for a row is for each element; 0 where that is not used. */
+  /** Where what is one for a row is for each element; 0 if that is not used. */
   private final int[] spread;
 
   private int values;

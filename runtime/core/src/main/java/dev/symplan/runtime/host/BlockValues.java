@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * The values of an expression's steps for a block of elements, some rows behind each other, and
+ * The values of an expression's steps for a block of elements, some rows one after another, and
  * those that there is one of for each row.
  *
  * @param <A> what keeps them: f64 or 64-bit integers

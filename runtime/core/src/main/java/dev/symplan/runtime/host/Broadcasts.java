@@ -10,7 +10,7 @@ final class Broadcasts {
   /**
    * {@return the shape that both broadcast to}
    *
-   * @throws HostKernelException when there is none, as a mask's indices may have any number
+   * @throws HostKernelException when none exists, as a mask's indices may have any number
    */
   static ImmutableLongArray sizes(ImmutableLongArray a, ImmutableLongArray b) {
     var result = new long[Math.max(a.length(), b.length())];

@@ -22,8 +22,8 @@ import java.util.Objects;
 import java.util.stream.IntStream;
 
 /**
- * What the ranks of a session share for their collectives: barriers, and the buffers that {@link
- * Variant#NCCL} goes through.
+ * The shared state of a session's ranks for their collectives: barriers, and the buffers of {@link
+ * Variant#NCCL}.
  */
 final class Collectives {
 

@@ -125,7 +125,7 @@ final class CompositeKernels implements HostKernel {
             switch (call.value(param)) {
               case Value.Tensor(var tensor) -> tensor;
               case Value.Many _ -> call.tensors(param).get(item);
-              case Value.Constant _ -> throw new IllegalStateException(param + " is no tensor");
+              case Value.Constant _ -> throw new IllegalStateException(param + " is not a tensor");
             };
         case Source.Picked(var of, var _, var _, var _, var _) -> memory(of, seen);
         case Source.Result(int index) -> call.result(index);

@@ -7,7 +7,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.List;
 
-/** What a custom op sees of its peers: its symmetric arguments, at the same offsets. */
+/** A custom op's view of its peers: its symmetric arguments, at the same offsets. */
 final class CustomGroup implements HostCall.Group {
   private final LocalOp op;
   private final GroupUse use;
@@ -46,7 +46,8 @@ final class CustomGroup implements HostCall.Group {
     return at(
         op.results()
             .get(result)
-            .orElseThrow(() -> new IllegalArgumentException("there is no result " + result)));
+            .orElseThrow(
+                () -> new IllegalArgumentException("no result has the position " + result)));
   }
 
   private List<HostTensor> at(TensorRef ref) {

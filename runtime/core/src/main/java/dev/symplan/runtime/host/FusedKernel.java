@@ -95,7 +95,7 @@ final class FusedKernel implements Runnable {
       };
     }
 
-    /** The dimension of an operand that the slice is along, or -1 where all of it is read. */
+    /** The dimension of an operand that the slice is along, or -1 if all of it is read. */
     private int ownAxis(TensorType type) {
       if (part.def().has(OpTrait.ELEMENTWISE)) {
         int own = slice.axis() - (typeOf(part.results().getFirst()).rank() - type.rank());

@@ -18,7 +18,7 @@ public final class HostBackend implements Backend {
 
   private final Duration timeout;
 
-  /** A backend that gives up after a minute of waiting. */
+  /** A backend that gives up after waiting for a minute. */
   public HostBackend() {
     this(TIMEOUT);
   }

@@ -54,7 +54,7 @@ public final class HostCall {
   /**
    * @param name of the first result; what ops that draw random numbers are seeded by
    * @param args one for each parameter of the schema
-   * @param results one for each tensor that the op gives; empty where it does not exist
+   * @param results one for each tensor that the op gives; empty if it does not exist
    */
   public HostCall(
       OpSchema schema,
@@ -73,7 +73,7 @@ public final class HostCall {
     return schema;
   }
 
-  /** {@return what the graph calls the first result; empty where it has no name} */
+  /** {@return what the graph calls the first result; empty if it has no name} */
   public String name() {
     return name;
   }
@@ -235,7 +235,7 @@ public final class HostCall {
             : arg;
     if (first instanceof Arg.Ref(var value)) {
       throw new UnsupportedOperationException(
-          "'%s' is '%s', but the host backend takes numbers only as the graph writes them"
+          "'%s' is '%s', but the host backend takes only numbers that are written in the graph"
               .formatted(param, value.name()));
     }
     return arg;

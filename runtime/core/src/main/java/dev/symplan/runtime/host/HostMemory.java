@@ -15,8 +15,8 @@ import org.jspecify.annotations.Nullable;
 final class HostMemory {
 
   /**
-   * What fresh memory is filled with, so that reading what nobody wrote shows: not a number in
-   * every type of floats, and a large one in integers.
+   * Fresh memory is filled with this value, so that reads of unwritten memory show: NaN in every
+   * float type, and a large number in integers.
    */
   static final short POISON = 0x7FFB;
 

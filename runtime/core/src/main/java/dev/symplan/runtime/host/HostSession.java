@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 /** Memory, threads and the loop of the host backend. */
 final class HostSession extends ExecutableSession {
 
-  /** How long threads have to stop once a run has failed. */
+  /** The time that threads get to stop after a run has failed. */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
   /** What vector instructions of the processor and of libraries like best; PyTorch gives more. */

@@ -15,8 +15,8 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Where the threads of a session wait for each other: barriers of groups, events between streams,
- * the end of a run. The first failure wakes everybody, and nobody waits for ever.
+ * Synchronizes the threads of a session: barriers of groups, events between streams, the end of a
+ * run. The first failure wakes all threads, and no thread waits forever.
  */
 final class HostSync {
 
@@ -105,8 +105,8 @@ final class HostSync {
   /**
    * Waits until all threads have finished, or one has failed, or none gets on.
    *
-   * @param stuck names the ops that are being computed; empty where threads only wait, which ends
-   *     by itself
+   * @param stuck names the ops that are being computed; empty if threads only wait, which ends by
+   *     itself
    */
   void awaitEnd(Supplier<String> stuck) {
     lock.lock();

@@ -11,7 +11,7 @@ import dev.symplan.codegen.Instruction.RecordEvent;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/** What instructions are called, in messages and in profiles. */
+/** The names of instructions in messages and profiles. */
 final class InstructionText {
   private InstructionText() {}
 

@@ -87,7 +87,7 @@ final class MaskKernels {
     }
   }
 
-  /** The elements that the mask names, in order, and zeros behind them. */
+  /** The elements that the mask names, in order, and zeros after them. */
   private static void scatterBackward(HostCall call) {
     var result = HostTensor.allocate(call.result().type().contiguous());
     var flat = Views.flat(result);

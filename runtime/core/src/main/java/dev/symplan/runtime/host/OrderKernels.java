@@ -9,7 +9,7 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 
-/** Sorting and searching along a dimension. Sorting is stable; NaN comes behind all numbers. */
+/** Sorting and searching along a dimension. Sorting is stable; NaN comes after all numbers. */
 final class OrderKernels {
   private OrderKernels() {}
 
@@ -83,7 +83,7 @@ final class OrderKernels {
         });
   }
 
-  /** The lower of the two in the middle; NaN where there is one. */
+  /** The lower of the two in the middle; NaN if there is one. */
   private static void median(HostCall call) {
     var self = call.tensor("self");
     int dim = dim(call);
@@ -110,7 +110,7 @@ final class OrderKernels {
         });
   }
 
-  /** Where each value would go among sorted ones: before its equals, or behind them. */
+  /** Where each value would go among sorted ones: before its equals, or after them. */
   private static void search(HostCall call, HostTensor sorted) {
     boolean right =
         call.bool("right")

@@ -67,7 +67,7 @@ final class Pointwise {
         });
   }
 
-  /** The operands, broadcast to the result, and the result behind them. */
+  /** The operands, broadcast to the result, and the result after them. */
   static void forEach(List<HostTensor> operands, HostTensor result, Loops.Row row) {
     var sizes = result.type().sizes().toArray();
     var strides = new ArrayList<long[]>();

@@ -166,7 +166,10 @@ final class PoolKernels {
     return divisors;
   }
 
-  /** A window may reach over the padding, which counts or not, but what is behind it never does. */
+  /**
+   * A window may reach over the padding, which counts or not, but what is beyond the padding never
+   * does.
+   */
   private static double extent(HostCall call, Windows windows, int dim, long window) {
     long padding = windows.padding().get(dim);
     long size = windows.image().get(dim);

@@ -146,7 +146,7 @@ final class RandomKernels {
     Pointwise.apply(result, Pointwise.binary((u, p) -> u < p ? 1 : 0), uniform, probability);
   }
 
-  /** {@return 1 where an element is kept} */
+  /** {@return 1 if an element is kept} */
   private static HostTensor kept(HostCall call) {
     double p = call.number("p");
     var mask = HostTensor.allocate(call.result(0).type().contiguous().withDType(DType.BOOL));
@@ -247,7 +247,7 @@ final class RandomKernels {
     switch (call.string("mode")) {
       case "rand" -> fill(call.result(), random, Philox::uniform);
       case "randn" -> fill(call.result(), random, Philox::normal);
-      default -> throw new HostKernelException("there is no mode '" + call.string("mode") + "'");
+      default -> throw new HostKernelException("unknown mode '" + call.string("mode") + "'");
     }
   }
 }

@@ -48,7 +48,7 @@ final class RankRunner {
 
     private volatile int at;
 
-    /** When each instruction began, and the end; empty if nobody asked. */
+    /** When each instruction began, and the end; empty if the times are not requested. */
     private long[] times = {};
 
     Lane(StreamKind stream, List<Instruction> program) {
@@ -88,7 +88,7 @@ final class RankRunner {
       return graph == ExecutableSession.ALL ? 0 : begins.get(graph);
     }
 
-    /** {@return the instruction behind the last one of a graph, or of all} */
+    /** {@return the instruction after the last one of a graph, or of all} */
     int end(int graph) {
       return graph == ExecutableSession.ALL || graph + 1 == begins.length()
           ? instructions.size()
@@ -128,7 +128,7 @@ final class RankRunner {
   }
 
   /**
-   * Checks that everything can be run, so that nobody fills inputs in vain.
+   * Checks that everything can be run, before the caller fills inputs in vain.
    *
    * @throws RunException when an op or a reduction has no host implementation
    */
@@ -260,7 +260,7 @@ final class RankRunner {
       lane.at = end;
       lane.mark(end);
     } catch (HostSync.Aborted _) {
-      // Whoever failed first has reported it.
+      // The first rank that failed has reported it.
     } catch (Throwable e) {
       rendezvous.abort(
           new RunException(describe(lane.instructions.get(lane.at)) + ": " + reason(e), e));

@@ -105,7 +105,7 @@ final class ResampleKernels {
         case "reflect" -> REFLECT;
         case "replicate" -> REPLICATE;
         case "circular" -> CIRCULAR;
-        default -> throw new HostKernelException("there is no padding mode '" + name + "'");
+        default -> throw new HostKernelException("unknown padding mode '" + name + "'");
       };
     }
 

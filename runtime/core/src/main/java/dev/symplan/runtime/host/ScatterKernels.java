@@ -25,7 +25,7 @@ final class ScatterKernels {
         case "mean" -> MEAN;
         case "amax" -> MAX;
         case "amin" -> MIN;
-        default -> throw new HostKernelException("there is no reduction '" + reduce + "'");
+        default -> throw new HostKernelException("unknown reduction '" + reduce + "'");
       };
     }
 

@@ -1,8 +1,8 @@
 /**
  * The host backend: ranks are threads, arenas are off-heap memory.
  *
- * <p>The package has more than thirty classes because each family of ops is a class. Nothing else
- * sees them: {@link HostKernels} is their only way out.
+ * <p>The package has more than thirty classes because each family of ops is a class. Other packages
+ * see only {@link HostKernels}.
  */
 @NullMarked
 package dev.symplan.runtime.host;

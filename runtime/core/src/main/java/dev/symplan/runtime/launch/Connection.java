@@ -19,7 +19,7 @@ import java.util.function.Consumer;
  */
 final class Connection {
 
-  /** How often a side says something. */
+  /** The interval at which each side sends something. */
   private static final Duration BEAT = Duration.ofSeconds(1);
 
   /** How long the other side of a connection of the store may say nothing. */
@@ -90,11 +90,11 @@ final class Connection {
         }
       }
     } catch (SocketTimeoutException e) {
-      reason = "nothing was heard of it for " + Units.duration(silence);
+      reason = "it has sent nothing for " + Units.duration(silence);
     } catch (IOException e) {
       reason = "its connection is lost";
     } catch (RuntimeException e) {
-      reason = "it said something that makes no sense: " + e.getMessage();
+      reason = "it sent something invalid: " + e.getMessage();
     }
     close();
     onEnd.accept(reason);
@@ -122,7 +122,7 @@ final class Connection {
     }
   }
 
-  /** Says goodbye behind all else, and waits a moment for that to be out. */
+  /** Says goodbye after all else, and waits a moment for that to be out. */
   void leave(Duration most) {
     send(Frame.of(Frame.Kind.BYE, 0));
     try {

@@ -7,8 +7,8 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What goes over a connection of the store, either way: the length of the rest, the kind, a number,
- * a key and data, whose meanings depend on the kind. All numbers are big-endian.
+ * A message over a connection of the store, in either direction: the length of the rest, the kind,
+ * a number, a key and data. Their meanings depend on the kind. All numbers are big-endian.
  */
 final class Frame {
 

@@ -9,7 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * What both sides say before any frame, so that neither takes a stranger for its own.
+ * The first message of each side, before any frame, so that neither side accepts a stranger.
  *
  * @param version of the protocol
  * @param job a digest of what makes the run this one
@@ -70,7 +70,7 @@ record Handshake(int version, HashCode job, int rank, int size) {
     out.flush();
   }
 
-  /** What a store says to a handshake. */
+  /** The store's answer to a handshake. */
   record Reply(Answer answer, String reason) {
     static Reply read(DataInputStream in) throws IOException {
       magic(in);

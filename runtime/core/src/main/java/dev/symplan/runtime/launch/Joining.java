@@ -19,7 +19,7 @@ import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
 
-/** How a process comes into a {@link World}: rank 0 opens the store, and all find it. */
+/** Lets a process join a {@link World}: rank 0 opens the store, and all ranks connect to it. */
 final class Joining {
   private static final Duration FIRST_RETRY = Duration.ofMillis(20);
   private static final Duration LAST_RETRY = Duration.ofMillis(500);

@@ -14,7 +14,7 @@ public enum Launch {
   ENV;
 
   /**
-   * {@return the environment by which this process finds the others; empty where it has all ranks}
+   * {@return the environment by which this process finds the others; empty if it has all ranks}
    *
    * @param variables as of {@link System#getenv()}
    * @throws RunException when the environment is wrong, or a launcher's is wanted and not there

@@ -7,7 +7,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * What a launcher passes to each of its processes in environment variables.
+ * The values that a launcher passes to each of its processes in environment variables.
  *
  * @param rank which of the processes this is, from 0
  * @param size how many there are
@@ -19,7 +19,7 @@ import java.util.stream.Stream;
 public record LaunchEnvironment(
     Launcher launcher, int rank, int size, int localRank, String host, int port, String job) {
 
-  /** Who starts a process for each rank. */
+  /** A launcher, which starts a process for each rank. */
   public enum Launcher {
     /** PyTorch's. */
     TORCHRUN,
@@ -38,7 +38,7 @@ public record LaunchEnvironment(
     }
   }
 
-  /** Where rank 0 listens, whatever else is set. */
+  /** The variable for the port of rank 0, which overrides all others. */
   public static final String STORE_PORT = "SYMPLAN_STORE_PORT";
 
   /** PyTorch's {@code MASTER_PORT} where none is given, and one more, as with one that is given. */
@@ -64,7 +64,7 @@ public record LaunchEnvironment(
   }
 
   /**
-   * {@return what the environment says; empty where no launcher started this process}
+   * {@return what the environment says; empty if no launcher started this process}
    *
    * @param variables as of {@link System#getenv()}
    * @throws RunException when variables are missing, are not numbers or contradict each other
@@ -156,7 +156,7 @@ public record LaunchEnvironment(
       }
       if (first.isEmpty()) {
         throw new RunException(
-            "nothing says on which host rank 0 runs: set MASTER_ADDR, for example by " + advice);
+            "the host of rank 0 is not known: set MASTER_ADDR, for example by " + advice);
       }
       return first;
     }

@@ -26,7 +26,7 @@ import java.util.List;
  */
 public final class PlanAgreement {
 
-  /** Of terms that are sent; a difference behind these is reported without its location. */
+  /** Of terms that are sent; a difference after these is reported without its location. */
   private static final int MAX_BYTES = 8 << 20;
 
   private PlanAgreement() {}
@@ -62,7 +62,7 @@ public final class PlanAgreement {
             .toList();
     throw new RunException(
         Agreement.firstDifference(all)
-            .orElse("the processes do not have the same plan, though each's own part fits"));
+            .orElse("the processes have different plans, although their own parts agree"));
   }
 
   /**

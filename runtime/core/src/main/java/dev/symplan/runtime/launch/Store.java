@@ -26,15 +26,15 @@ import java.util.concurrent.Semaphore;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the processes of a run share: values under keys, and the news that one of them failed. Rank
- * 0 keeps it.
+ * The values that the processes of a run share under keys, and the news that one process has
+ * failed. Rank 0 keeps the store.
  *
- * <p>A rank that is gone without a goodbye has failed. A rank comes only once: a later session has
- * a store of its own.
+ * <p>A rank that disconnects without signing off has failed. A rank joins only once: a later
+ * session has its own store.
  */
 final class Store implements AutoCloseable {
 
-  /** How long a stranger may take to say who it is. */
+  /** The time that a new connection gets to identify itself. */
   private static final Duration INTRODUCTION = Duration.ofSeconds(5);
 
   private static final int MAX_STRANGERS = 64;
@@ -268,8 +268,8 @@ final class Store implements AutoCloseable {
   }
 
   /**
-   * Takes nobody in any more, and waits a moment until the others have left, too: they may not have
-   * what they asked for. Those who stay are served until this process ends.
+   * Accepts no more ranks, and waits a moment until the other ranks have left, too: they may not
+   * have what they asked for. Ranks that stay are served until this process ends.
    */
   @Override
   public void close() {

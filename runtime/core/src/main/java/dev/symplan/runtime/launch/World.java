@@ -68,7 +68,7 @@ public final class World implements AutoCloseable {
    * Meets the other processes.
    *
    * @param timeout how long to wait for others, here and later
-   * @throws RunException when not all come in time; the message names who is missing
+   * @throws RunException when not all come in time; the message names the missing ranks
    */
   public static World join(LaunchEnvironment environment, Duration timeout) {
     return Joining.join(environment, timeout);
@@ -142,8 +142,8 @@ public final class World implements AutoCloseable {
     for (int rank = 0; rank < size(); rank++) {
       futures.add(ask(key(round, rank)));
     }
-    // Behind the questions: when the last rank gives, all are answered, before anyone who got
-    // through can fail.
+    // After the questions: when the last rank gives, all ranks are answered before any of them can
+    // continue and fail.
     set(key(round, rank()), own);
     var all = CompletableFuture.allOf(futures.toArray(CompletableFuture[]::new));
     await(all, () -> missing(what, futures));
@@ -197,7 +197,7 @@ public final class World implements AutoCloseable {
   /**
    * Puts something where every rank finds it.
    *
-   * @param key which nobody else sets
+   * @param key that no other rank sets
    */
   public void set(String key, byte[] value) {
     requireUsable();

@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.plan.StreamKind;
 
 /**
- * When each instruction of one run ran.
+ * The times of each instruction in one run.
  *
  * @param activities of each rank in the order of its instructions; one for each that does anything
  * @param method how the times were taken, and what that adds to them

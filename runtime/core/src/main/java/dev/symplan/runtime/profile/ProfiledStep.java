@@ -37,7 +37,7 @@ public record ProfiledStep(
     Optional<Traffic> traffic) {
 
   /**
-   * What a collective moved.
+   * The traffic of a collective.
    *
    * @param collective the same on all ranks
    * @param bytes of the rank's operands

@@ -1,4 +1,4 @@
-/** When each step of a run ran, as a table and as a trace. */
+/** The times of each step of a run, as a table and as a trace. */
 @NullMarked
 package dev.symplan.runtime.profile;
 

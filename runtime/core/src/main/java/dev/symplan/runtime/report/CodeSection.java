@@ -11,7 +11,7 @@ import dev.symplan.planner.report.Section;
 import dev.symplan.planner.report.View;
 import java.util.stream.IntStream;
 
-/** What the ranks execute: the instructions, and what they become on GPUs. */
+/** The section of what the ranks execute: the instructions, and the GPU code that they become. */
 public final class CodeSection {
   private CodeSection() {}
 

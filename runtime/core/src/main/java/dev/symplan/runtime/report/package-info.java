@@ -1,4 +1,4 @@
-/** What the runtime adds to reports of plans. */
+/** The runtime's sections in reports of plans. */
 @NullMarked
 package dev.symplan.runtime.report;
 

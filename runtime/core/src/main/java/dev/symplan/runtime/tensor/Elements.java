@@ -102,7 +102,7 @@ public final class Elements {
   }
 
   /**
-   * Loads elements at equal distances into {@code into[start]} and behind.
+   * Loads elements at equal distances into {@code into[start]} and after.
    *
    * <p>Each loop has one type.
    */
@@ -170,7 +170,7 @@ public final class Elements {
     load(memory, offset, step, dtype, into, 0, count);
   }
 
-  /** Loads elements at equal distances into {@code into[start]} and behind. */
+  /** Loads elements at equal distances into {@code into[start]} and after. */
   public static void load(
       MemorySegment memory,
       long offset,
@@ -189,7 +189,7 @@ public final class Elements {
     store(from, 0, count, memory, offset, step, dtype);
   }
 
-  /** Stores {@code from[start]} and what is behind it at equal distances. */
+  /** Stores {@code from[start]} and what is after it at equal distances. */
   public static void store(
       double[] from,
       int start,
@@ -218,7 +218,7 @@ public final class Elements {
     store(from, 0, count, memory, offset, step, dtype);
   }
 
-  /** Stores {@code from[start]} and what is behind it at equal distances. */
+  /** Stores {@code from[start]} and what is after it at equal distances. */
   public static void store(
       long[] from,
       int start,

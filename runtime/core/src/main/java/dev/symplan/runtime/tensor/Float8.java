@@ -35,7 +35,7 @@ final class Float8 {
   /** Of all 256 bit patterns. */
   private final float[] values = new float[VALUES];
 
-  /** The positive pattern behind that of the largest finite number. */
+  /** The positive pattern after that of the largest finite number. */
   private final int limit;
 
   private Float8(int exponentBits, int mantissaBits, int bias, Special special) {

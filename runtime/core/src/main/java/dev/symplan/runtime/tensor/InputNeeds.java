@@ -13,7 +13,10 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.LongStream;
 
-/** What the ops that index with an input need of its elements, so that a run can be made up. */
+/**
+ * The values that ops need in an input that they index with, so that suitable inputs can be made
+ * up.
+ */
 public final class InputNeeds {
   private static final ImmutableSet<String> COPIES = ImmutableSet.of("clone", "lift_fresh_copy");
 

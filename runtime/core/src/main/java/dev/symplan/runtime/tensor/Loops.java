@@ -6,7 +6,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * Loops over tensors of one shape, in rows: dimensions that lie behind each other in all tensors
+ * Loops over tensors of one shape, in rows: dimensions that lie one after another in all tensors
  * are taken together, and the innermost is handed out in pieces that fit the cache.
  */
 public final class Loops {
@@ -30,7 +30,7 @@ public final class Loops {
    * Calls {@code row} for every piece.
    *
    * @param sizes the common shape
-   * @param strides for each tensor its strides in bytes, 0 where it is broadcast
+   * @param strides for each tensor its strides in bytes, 0 if it is broadcast
    */
   public static void forEach(long[] sizes, List<long[]> strides, Row row) {
     for (long size : sizes) {
@@ -79,7 +79,7 @@ public final class Loops {
   }
 
   /**
-   * Joins neighbouring dimensions that lie behind each other in all tensors; at least one is left.
+   * Joins neighbouring dimensions that lie one after another in all tensors; at least one is left.
    *
    * @param shape filled with the sizes that are left
    * @param steps filled with the strides that are left, for each tensor

@@ -36,11 +36,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Files of named tensors in the safetensors format: the length of the header in 8 bytes, the header
- * in JSON, the tensors row-major behind each other.
+ * in JSON, the tensors row-major one after another.
  */
 public final class Safetensors {
 
-  /** What the format's own reader allows for a header. */
+  /** The maximum header size that the format's own reader allows. */
   private static final long MAX_HEADER = 100_000_000;
 
   private static final ImmutableBiMap<String, DType> DTYPES =
@@ -86,7 +86,7 @@ public final class Safetensors {
     try (var channel = FileChannel.open(file, StandardOpenOption.READ)) {
       all = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size(), Arena.ofAuto());
     } catch (NoSuchFileException e) {
-      throw wrong(DiagnosticCode.UNREADABLE_FILE, "there is no such file", "");
+      throw wrong(DiagnosticCode.UNREADABLE_FILE, "the file does not exist", "");
     } catch (IOException e) {
       throw wrong(DiagnosticCode.UNREADABLE_FILE, "cannot read it: " + e.getMessage(), "");
     }
@@ -170,7 +170,7 @@ public final class Safetensors {
     for (var range : ranges) {
       if (range.begin() != end) {
         throw wrong(
-            "tensor '%s' begins at byte %s, the one before ends at %s"
+            "tensor '%s' begins at byte %s, but the tensor before it ends at %s"
                 .formatted(range.name(), range.begin(), end));
       }
       end = range.end();

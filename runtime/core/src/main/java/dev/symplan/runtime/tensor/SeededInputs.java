@@ -24,7 +24,7 @@ public final class SeededInputs {
   private SeededInputs() {}
 
   /**
-   * What the ops that read an input need of its elements.
+   * The values that ops need in an input.
    *
    * @param below integers are below this, and below the small number that they otherwise are below
    * @param trues how many elements of a mask are true, in any order; where absent, each may be

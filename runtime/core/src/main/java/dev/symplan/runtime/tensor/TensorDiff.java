@@ -4,10 +4,10 @@ import dev.symplan.ir.DType;
 import java.util.List;
 
 /**
- * How far a tensor is from the expected one.
+ * The difference between a tensor and the expected one.
  *
  * @param dtype the element type of both
- * @param maxAbs the largest absolute difference; infinite where only one is NaN or infinite
+ * @param maxAbs the largest absolute difference; infinite if only one of the two is NaN or infinite
  * @param relativeL2 the norm of the difference over the norm of the expected tensor
  * @param largest the largest finite absolute value that is expected
  * @param unequal the number of elements that differ at all
@@ -15,10 +15,10 @@ import java.util.List;
 public record TensorDiff(
     DType dtype, double maxAbs, double relativeL2, double largest, long unequal) {
 
-  /** What {@link #limit} allows of f32 and f64, as relative L2 error. */
+  /** The {@link #limit} of f32 and f64, as relative L2 error. */
   public static final double FLOAT_LIMIT = 1e-5;
 
-  /** What it allows of bf16 and f16. */
+  /** The limit of bf16 and f16. */
   public static final double SHORT_FLOAT_LIMIT = 1e-2;
 
   /**

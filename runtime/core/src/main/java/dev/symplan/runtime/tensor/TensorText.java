@@ -64,7 +64,7 @@ public final class TensorText {
 
   private static String suffixed(String text, String... suffixes) {
     var all = new StringBuilder(text);
-    // PyTorch counts the first line's end, though there is none.
+    // PyTorch counts the first line's end, although it has none.
     int column = text.length() - text.lastIndexOf('\n') + 1;
     for (var suffix : suffixes) {
       if (!suffix.isEmpty()) {

@@ -58,7 +58,7 @@ class TruthCheckTest {
       }
       """;
 
-  /** The outputs behind the graph's own: what the choice reads, and what it gives. */
+  /** The outputs after the graph's own: what the choice reads, and what it gives. */
   private static final int LOGITS = 1;
 
   private static final int CHOICE = 2;

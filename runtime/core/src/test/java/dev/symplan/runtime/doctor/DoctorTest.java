@@ -117,7 +117,7 @@ class DoctorTest {
                 Optional.empty(),
                 looked)),
         SETTINGS,
-        Optional.of("there is no NVIDIA driver: libcuda.so.1 cannot be loaded"));
+        Optional.of("no NVIDIA driver was found: libcuda.so.1 cannot be loaded"));
   }
 
   private static Machine oldNccl() {

@@ -40,7 +40,7 @@ final class Call {
     return def.schema().hasParam(param);
   }
 
-  /** {@return what a parameter is set to; None where it is not} */
+  /** {@return what a parameter is set to; None if it is not} */
   Arg arg(String param) {
     return args.getOrDefault(param, Arg.None.NONE);
   }

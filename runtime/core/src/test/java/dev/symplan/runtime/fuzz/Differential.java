@@ -38,7 +38,7 @@ final class Differential {
   /**
    * What became of a case.
    *
-   * @param plan absent where the compiler refused the program with reason
+   * @param plan absent if the compiler refused the program with reason
    * @param refused why the values did not allow evaluation
    */
   record Outcome(Optional<Plan> plan, Optional<String> refused, Optional<Finding> finding) {}

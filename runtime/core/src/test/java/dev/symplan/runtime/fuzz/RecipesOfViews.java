@@ -298,7 +298,7 @@ final class RecipesOfViews {
         });
   }
 
-  /** Rows one behind the other, whose memory holds nothing else. */
+  /** Rows one after the other, whose memory holds nothing else. */
   private static Value rows(Call c) {
     var there = c.sketch.uniform(TensorType::isContiguous).filter(v -> !c.sketch.isAmongGaps(v));
     return c.set(

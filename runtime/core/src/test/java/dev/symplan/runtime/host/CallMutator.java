@@ -34,7 +34,7 @@ final class CallMutator {
     this.random = random;
   }
 
-  /** {@return a changed call; empty where the arguments do not fit the schema} */
+  /** {@return a changed call; empty if the arguments do not fit the schema} */
   Optional<RecordedCall> mutate(RecordedCall call) {
     call.operands().forEach(operand -> operands.add(Programs.copy(operand)));
     var args = new ArrayList<Arg>(call.of(operands).args());

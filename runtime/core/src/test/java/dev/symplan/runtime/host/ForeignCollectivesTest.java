@@ -491,7 +491,7 @@ class ForeignCollectivesTest {
             + "|gather_dim is 7, but must lie in [-2, 1]",
         "a: f32[8, 8], y: f32[8, 4] = symm_mem::fused_all_gather_matmul(x, [], 0, 'tp')"
             + "|gives a product for each of Bs",
-        "y: f32[4, 8] = my::sum(x, 'median', 'tp')|no reduction 'median'",
+        "y: f32[4, 8] = my::sum(x, 'median', 'tp')|unknown reduction 'median'",
         "y: f32[4, 8] = my::all([x, x], 'tp')|only collectives of one are supported",
         "y: f32[4, 8], z: f32[4, 8] = my::all([x, x], 'tp')|only collectives of one are supported",
         "y: f32[4, 8] = my::maybe(None, 'tp')|",
@@ -539,7 +539,7 @@ class ForeignCollectivesTest {
             + " it cannot run so",
         "y = _c10d_functional::all_reduce(x, 'sum', 'tp', config='bogus')|the graph names bogus for"
             + " 'y', but all_reduce has no such variant",
-        "y = symm_mem::one_shot_all_reduce(x, 'max', 'tp')|adds up only, and cannot reduce with"
+        "y = symm_mem::one_shot_all_reduce(x, 'max', 'tp')|only adds up, and cannot reduce with"
             + " max",
         "o = aten::empty_like(x); w = symm_mem::two_shot_all_reduce_out(x, 'sum', 'tp', o); y ="
             + " aten::add.Tensor(w, x)|overwrites 'x', which is read later",

@@ -47,7 +47,7 @@ class GatherFirstTest {
   private final AtomicInteger first = new AtomicInteger();
   private final AtomicInteger last = new AtomicInteger();
 
-  /** A random program of elementwise ops, a gather behind them, and ops that go by rows. */
+  /** A random program of elementwise ops, a gather after them, and ops that go by rows. */
   private static final class Program {
     private final Random random;
     private final List<String> lines = new ArrayList<>();

@@ -36,7 +36,7 @@ final class LayoutProgram {
    *
    * @param kind of its collective, as options name it
    * @param plain whether copies do nothing but change where slices lie, and nothing else needs
-   *     them; empty where that is so of some of them
+   *     them; empty if that is so of some of them
    */
   record Drawn(String text, String kind, int ranks, Optional<Boolean> plain) {}
 
@@ -214,7 +214,7 @@ final class LayoutProgram {
     };
   }
 
-  /** Slices one behind the other become slices side by side along a dimension. */
+  /** Slices one after the other become slices side by side along a dimension. */
   private String joined(String value, long[] sizes, int dim) {
     var all = sizes.clone();
     all[dim] *= ranks;
@@ -248,7 +248,7 @@ final class LayoutProgram {
     return copied(permuted, all, sizes[dim] == 1);
   }
 
-  /** Arrays one behind the other. */
+  /** Arrays one after the other. */
   private static final class LongStreams {
     static long[] concat(long[]... arrays) {
       return Stream.of(arrays).flatMapToLong(Arrays::stream).toArray();

@@ -109,7 +109,7 @@ final class PackProgram {
     return all;
   }
 
-  /** The shards one behind the other, of parameters or of one that holds them all. */
+  /** The shards one after the other, of parameters or of one that holds them all. */
   private void gather() {
     boolean flat = random.nextInt(4) == 0;
     var packed =
@@ -229,7 +229,7 @@ final class PackProgram {
         });
   }
 
-  /** The parts of the gradients that go to a rank one behind the other. */
+  /** The parts of the gradients that go to a rank one after the other. */
   private void scatter() {
     var rows =
         shapes.stream()

@@ -133,13 +133,14 @@ class ProgramSessionTest {
     try (var session = open(training(CompileOptions.DEFAULT))) {
       assertThatThrownBy(() -> session.run("backward"))
           .isInstanceOf(IllegalStateException.class)
-          .hasMessage("graph 'backward' needs what graph 'forward' makes: run that one first");
+          .hasMessage("graph 'backward' needs results of graph 'forward': run that graph first");
       assertThatThrownBy(() -> session.run("sideways"))
           .hasMessage("no graph has the name 'sideways'; graphs: [forward, backward]");
       session.run("forward");
       assertThatThrownBy(() -> session.run("forward"))
           .hasMessage(
-              "graph 'backward' comes next, not 'forward'; restart() gives up what it was to take");
+              "graph 'backward' comes next, not 'forward'; restart() discards the results that it"
+                  + " would take");
       session.restart();
       fill(session, "primals_1", 1);
       fill(session, "primals_2", 1);

@@ -39,7 +39,7 @@ import java.util.zip.GZIPInputStream;
  *
  * @param line where it stands in that file
  * @param args the tensors among them are {@link Value}s, whose ids count {@code operands}
- * @param expected one for each result; empty where PyTorch gives none, or no tensor
+ * @param expected one for each result; empty if PyTorch gives none, or no tensor
  */
 record RecordedCall(
     int line,

@@ -65,7 +65,7 @@ class ConnectionTest {
   @Test
   void silenceIsTheEnd() throws Exception {
     open(Duration.ofMillis(200));
-    assertThat(end()).isEqualTo("nothing was heard of it for 200 ms");
+    assertThat(end()).isEqualTo("it has sent nothing for 200 ms");
   }
 
   @Test

@@ -46,7 +46,7 @@ class PlanAgreementTest {
             .compile(GraphParser.parse(new SourceFile("sum.graph", text))));
   }
 
-  /** What each rank says of its executable; empty where it agrees. */
+  /** What each rank says of its executable; empty if it agrees. */
   private static List<String> check(int processes, IntFunction<Executable> executables) {
     int port = ChildProcess.freePort();
     try (var threads = Executors.newCachedThreadPool()) {

@@ -134,8 +134,8 @@ class SafetensorsTest {
           {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, "a": 1} | not JSON
           {"a": 3}                                                              | a: this is not an object
           {"a": {"dtype": "Q4", "shape": [1], "data_offsets": [0, 4]}}          | unknown dtype 'Q4'
-          {"a": {"dtype": "F32", "data_offsets": [0, 4]}}                       | a: there is no 'shape'
-          {"a": {"dtype": "F32", "shape": [1]}}                                 | a: there is no 'data_offsets'
+          {"a": {"dtype": "F32", "data_offsets": [0, 4]}}                       | a: 'shape' is missing
+          {"a": {"dtype": "F32", "shape": [1]}}                                 | a: 'data_offsets' is missing
           {"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}        | a.shape:
           {"a": {"dtype": "F32", "shape": [1.5], "data_offsets": [0, 4]}}       | a.shape[0]: this is not a 64-bit integer
           {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}         | takes 8 bytes, but has 4

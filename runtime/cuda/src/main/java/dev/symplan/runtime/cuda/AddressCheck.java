@@ -167,7 +167,7 @@ final class AddressCheck {
                   r.type().storageBytes()));
     }
 
-    /** Nobody reaches anything by an address with no bytes. */
+    /** An address with no bytes accesses nothing. */
     void reach(String label, Address address, long bytes) {
       if (bytes == 0) {
         return;

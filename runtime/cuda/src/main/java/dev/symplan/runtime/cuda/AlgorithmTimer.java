@@ -15,12 +15,12 @@ import org.bytedeco.cuda.cublas.cublasLtMatmulAlgo_t;
 /** Measures which algorithms of cuBLASLt are the fastest, each by many products in one graph. */
 final class AlgorithmTimer {
 
-  /** Of which the first is the one that the library takes for the fastest. */
+  /** The number of algorithms to ask for; the library ranks them, the presumably fastest first. */
   static final int ALGORITHMS = 16;
 
   private static final Duration FOR_ONE = Duration.ofMillis(50);
 
-  /** What all products of one graph take, if not one takes longer. */
+  /** The time of all products in one graph, unless a single one takes longer. */
   private static final double GRAPH_MICROS = 500;
 
   private static final int MAX_RUNS = 64;
@@ -37,7 +37,7 @@ final class AlgorithmTimer {
   }
 
   /**
-   * {@return the fastest algorithm; empty where the GPU has no memory to measure in, or cuBLASLt no
+   * {@return the fastest algorithm; empty if the GPU has no memory to measure in, or cuBLASLt no
    * algorithm}
    */
   Optional<ProductAlgorithm> fastest(cublasLtContext handle, Product product) {

@@ -46,7 +46,7 @@ final class CallerRuns {
   }
 
   /**
-   * Has the next runs use memory of the caller's.
+   * Has the next runs use memory of the caller.
    *
    * @param memory which fits the signature
    * @throws RunException when a copy would need more than one call
@@ -107,7 +107,7 @@ final class CallerRuns {
     }
   }
 
-  /** Puts a run behind what is in a stream, and has the stream go on behind it. */
+  /** Puts a run after what is in a stream, and has the stream go on after it. */
   void run(CUstream_st callers) {
     var check = gpu.check();
     var own = gpu.stream(StreamKind.COMPUTE);

@@ -5,7 +5,7 @@ import org.bytedeco.cuda.cudart.CUgraph_st;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
 
-/** What was put into streams once, to be launched as one graph. */
+/** Work that was captured from streams, to be launched as one graph. */
 final class CapturedGraph implements AutoCloseable {
   private final Check check;
   private final CUgraphExec_st executable = new CUgraphExec_st();

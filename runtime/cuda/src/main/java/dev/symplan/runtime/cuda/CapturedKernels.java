@@ -15,7 +15,7 @@ import org.bytedeco.javacpp.SizeTPointer;
 
 /**
  * Finds the kernels that libraries put into a captured stream and that the next node has to wait
- * for; none where the driver does not report them.
+ * for; none if the driver does not report them.
  */
 final class CapturedKernels {
 

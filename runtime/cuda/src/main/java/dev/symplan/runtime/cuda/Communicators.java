@@ -26,14 +26,14 @@ import org.bytedeco.javacpp.BytePointer;
  */
 final class Communicators {
 
-  /** What a communicator is for. */
+  /** The purpose of a communicator. */
   record Key(ImmutableIntArray members, int pad, boolean windows, boolean copyEngines) {
     static Key of(Nccl step) {
       return new Key(step.members(), step.pad(), step.windows(), step.copyEngines());
     }
   }
 
-  /** How long NCCL has to end what was aborted. */
+  /** The time that NCCL gets to end aborted work. */
   private static final Duration ABORTING = Duration.ofSeconds(5);
 
   private final Check check;
@@ -83,7 +83,7 @@ final class Communicators {
     return ids.buildOrThrow();
   }
 
-  /** What all ranks need, in the order in which all join. */
+  /** The communicators that all ranks need, in the order in which all ranks join them. */
   private static ImmutableSet<Key> keys(List<DeviceProgram> programs) {
     return programs.stream()
         .flatMap(program -> program.steps().stream())

@@ -31,14 +31,14 @@ import org.bytedeco.javacpp.SizeTPointer;
  */
 final class CublasMatmul implements AutoCloseable {
 
-  /** What NVIDIA advises for Hopper: no algorithm is chosen that needs more. */
+  /** The size that NVIDIA advises for Hopper. Algorithms that need more are not chosen. */
   static final long MAX_WORKSPACE = 32L << 20;
 
   /** Partial sums stay in f32 until the last one, and are added up in a step of their own. */
   private static final int REDUCTIONS =
       cublas.CUBLASLT_REDUCTION_SCHEME_NONE | cublas.CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
-  /** Where a product's matrices are. */
+  /** The addresses of a product's matrices. */
   record Memory(Pointer left, Pointer right, Pointer addend, Pointer result) {}
 
   private final Check check;
@@ -102,7 +102,7 @@ final class CublasMatmul implements AutoCloseable {
   }
 
   /**
-   * {@return the workspace that an algorithm needs, in bytes; empty where it does not compute the
+   * {@return the workspace that an algorithm needs, in bytes; empty if it does not compute the
    * product, needs too much, or adds up in another way}
    */
   OptionalLong workspace(cublasLtMatmulAlgo_t algorithm) {

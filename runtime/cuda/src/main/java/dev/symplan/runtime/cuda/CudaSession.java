@@ -37,7 +37,7 @@ final class CudaSession extends ExecutableSession {
   /** So that what a launch of a graph costs the host does not count. */
   private static final int RUNS_IN_GRAPH = 20;
 
-  /** What algorithms of libraries may take for granted, in bytes. */
+  /** The alignment that algorithms of libraries may assume, in bytes. */
   private static final long ALIGNMENT = 256;
 
   private final Duration timeout;
@@ -53,7 +53,7 @@ final class CudaSession extends ExecutableSession {
   /** For each graph of the program, the number of what was captured of it; empty before. */
   private ImmutableIntArray parts = ImmutableIntArray.of();
 
-  /** What runs next: a graph of the program, or all. */
+  /** The graph of the program that runs next, or all graphs. */
   private int graph = ALL;
 
   private Runnable onClose = () -> {};
@@ -175,7 +175,7 @@ final class CudaSession extends ExecutableSession {
   protected void use(int rank, CallerMemory memory) {
     if (ranks() > 1) {
       throw new RunException(
-          "backend cuda: memory of the caller's can be bound where there is one rank; the plan has %s"
+          "backend cuda: the caller's memory can be bound only for plans of one rank; this plan has %s"
               .formatted(ranks()));
     }
     var runs = local(rank).callerRuns();
@@ -225,7 +225,7 @@ final class CudaSession extends ExecutableSession {
   private void requireOwnMemory() {
     requireOpen();
     if (callerMemory || isBound()) {
-      throw new UnsupportedOperationException("runs on memory of the caller's cannot be measured");
+      throw new UnsupportedOperationException("runs on the caller's memory cannot be measured");
     }
   }
 

@@ -149,7 +149,7 @@ final class DescriptorSocket implements AutoCloseable {
         return opened;
       }
     } catch (IOException e) {
-      throw new RunException("there is no place for a socket: " + e.getMessage(), e);
+      throw new RunException("no socket can be made: " + e.getMessage(), e);
     } catch (Throwable e) {
       throw SharedLibrary.failed(e);
     }
@@ -177,7 +177,7 @@ final class DescriptorSocket implements AutoCloseable {
    *
    * @param taker gets what comes; the descriptors are its to close
    * @param timeout how long nothing may come or go
-   * @throws RunException when nobody listens at a place, or nothing comes or goes in time
+   * @throws RunException when no process listens at a place, or nothing comes or goes in time
    */
   void exchange(List<Parcel> parcels, int expected, Consumer<Received> taker, Duration timeout) {
     var unsent = new ArrayDeque<>(parcels);
@@ -204,7 +204,7 @@ final class DescriptorSocket implements AutoCloseable {
   /**
    * {@return whether it could be sent: what is full takes nothing}
    *
-   * @throws RunException when nobody listens there
+   * @throws RunException when no process listens there
    */
   private boolean send(Parcel parcel) {
     try (var arena = Arena.ofConfined()) {

@@ -8,7 +8,7 @@ import java.util.stream.IntStream;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.SizeTPointer;
 
-/** Which GPU a rank has. */
+/** Assigns GPUs to ranks. */
 final class Devices {
   private Devices() {}
 

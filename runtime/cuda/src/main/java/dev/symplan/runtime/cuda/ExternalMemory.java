@@ -14,8 +14,8 @@ import java.util.function.LongConsumer;
 import java.util.function.LongUnaryOperator;
 
 /**
- * Where the external inputs and outputs of one rank are: in memory of the caller's or, if it gives
- * none, of the session's. Whoever uses an address hears when it is another one.
+ * The addresses of one rank's external inputs and outputs: in the caller's memory or, if the caller
+ * gives none, in the session's. Users of an address are notified when it changes.
  */
 final class ExternalMemory {
 

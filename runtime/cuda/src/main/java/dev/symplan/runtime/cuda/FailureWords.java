@@ -22,7 +22,7 @@ import java.util.Optional;
  */
 final class FailureWords {
 
-  /** What messages say of a collective. */
+  /** The words for a collective in messages. */
   private record Known(String text, ImmutableIntArray members) {}
 
   private final ImmutableMap<String, Known> collectives;

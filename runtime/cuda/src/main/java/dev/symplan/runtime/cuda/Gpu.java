@@ -29,7 +29,7 @@ final class Gpu {
   /** The number of the graph that is captured first: the program, once. */
   static final int RUN = 0;
 
-  /** How many collectives a message lists. */
+  /** The maximum number of collectives that a message lists. */
   private static final int MAX_NAMES = 3;
 
   private final DeviceProgram program;
@@ -179,7 +179,7 @@ final class Gpu {
         });
   }
 
-  /** Puts the program, once, behind what is in the stream of compute. */
+  /** Puts the program, once, after what is in the stream of compute. */
   void enqueue() {
     work.forEach(Runnable::run);
     joinStreams(program.steps());
@@ -305,7 +305,7 @@ final class Gpu {
                         byNccl.size() > MAX_NAMES ? ", ..." : ""));
   }
 
-  /** Has kernels that wait for peers give up, also those of NCCL's. */
+  /** Makes kernels that wait for peers give up, including NCCL's. */
   void stop() {
     communicators.abort();
     memory.giveUp(rescue);

@@ -97,7 +97,7 @@ final class GpuMemory {
     return memory;
   }
 
-  /** How many launches wait for peers. */
+  /** {@return the number of launches that wait for peers} */
   private static int waiting(DeviceProgram program) {
     return Math.toIntExact(
         program.steps().stream()
@@ -151,7 +151,7 @@ final class GpuMemory {
     return failures;
   }
 
-  /** Has the kernels of this GPU that wait for peers give up. */
+  /** Makes the kernels of this GPU that wait for peers give up. */
   void giveUp(CUstream_st stream) {
     long pitch = (long) DeviceProgram.FLAGS * Integer.BYTES;
     if (pads > 0) {

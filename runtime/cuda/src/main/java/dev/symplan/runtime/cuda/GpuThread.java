@@ -19,7 +19,7 @@ final class GpuThread {
 
   private final Thread thread;
 
-  /** What is being done; the thread takes it away when it is done. */
+  /** The current task; the thread removes it when it is done. */
   private volatile @Nullable Runnable task;
 
   /** Read by the caller after {@link #task} is gone. */
@@ -68,7 +68,7 @@ final class GpuThread {
     }
   }
 
-  /** {@return whether there is no task that is still being done} */
+  /** {@return whether no task is in progress} */
   boolean isIdle() {
     return task == null;
   }

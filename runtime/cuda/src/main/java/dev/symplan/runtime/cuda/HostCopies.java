@@ -12,13 +12,13 @@ final class HostCopies {
   private final Gpu gpu;
   private final Map<TensorRef, HostTensor> tensors = new HashMap<>();
 
-  /** What goes to the GPU before the next run. */
+  /** Tensors to copy to the GPU before the next run. */
   private final Set<TensorRef> toUpload = new HashSet<>();
 
-  /** What is the same here and on the GPU. */
+  /** Tensors that are the same here and on the GPU. */
   private final Set<TensorRef> fresh = new HashSet<>();
 
-  /** What the caller wants written at the end of each run. */
+  /** Tensors to write to the caller's memory at the end of each run. */
   private final Set<TensorRef> bound = new HashSet<>();
 
   HostCopies(Gpu gpu) {

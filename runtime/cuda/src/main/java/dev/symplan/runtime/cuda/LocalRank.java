@@ -22,7 +22,7 @@ final class LocalRank {
   /** Made once, as runs shall make nothing. */
   private Runnable run = () -> {};
 
-  /** What {@link #run} launches: the number of a captured graph. */
+  /** The number of the captured graph that {@link #run} launches. */
   private volatile int toRun = Gpu.RUN;
 
   /**
@@ -88,7 +88,7 @@ final class LocalRank {
     return thread;
   }
 
-  /** {@return the GPU; empty where it could not be had} */
+  /** {@return the GPU; empty if it could not be had} */
   Optional<Gpu> openGpu() {
     return Optional.ofNullable(gpu);
   }

@@ -16,10 +16,10 @@ import java.util.function.Function;
 /** The ranks of this process, whose GPUs do the same things at the same time. */
 final class LocalRanks {
 
-  /** How long GPUs have to stop when the session has failed. */
+  /** The time that GPUs get to stop when the session has failed. */
   private static final Duration STOPPING = Duration.ofSeconds(2);
 
-  /** How long a failed session may take to free what it has. */
+  /** The time that a failed session may take to free its resources. */
   private static final Duration FREEING = Duration.ofSeconds(15);
 
   private static final long LOOK_NANOS = 1_000_000;

@@ -6,7 +6,10 @@ import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.cuda.Peers.Region;
 import java.util.function.LongConsumer;
 
-/** Where the steps of one rank find tensors. Those of the caller's may be elsewhere in each run. */
+/**
+ * The addresses of tensors for the steps of one rank. The caller's tensors may have other addresses
+ * in each run.
+ */
 final class Locations {
   private final int rank;
   private final GpuMemory memory;

@@ -17,7 +17,7 @@ record MappedBlock(long handle, Mapping mapping) {
   /**
    * {@return new memory of a GPU}
    *
-   * @param units what the size is to be a multiple of, beside what the GPU asks for
+   * @param units the size must be a multiple of this, and of what the GPU requires
    * @param devices the GPUs of this process that are to reach it
    */
   static MappedBlock allocate(

@@ -7,7 +7,7 @@ import java.util.List;
 /** Addresses of this process at which GPUs of it reach what a handle stands for. */
 record Mapping(long address, long bytes) {
 
-  /** Where the driver may choose. */
+  /** An address of the driver's choice. */
   static final long ANYWHERE = 0;
 
   /**

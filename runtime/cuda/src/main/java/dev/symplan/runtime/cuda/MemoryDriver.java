@@ -4,8 +4,8 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.runtime.failure.RunException;
 
 /**
- * What the driver does for memory that is mapped, and for NVLink multicast. Tests have another one,
- * which watches what is called in which order, and fails where it is told to.
+ * The driver's functions for mapped memory and NVLink multicast. Tests use another implementation,
+ * which records the order of calls, and fails on demand.
  *
  * <p>Each throws a {@link RunException} that names the call. Handles and addresses are the
  * driver's.

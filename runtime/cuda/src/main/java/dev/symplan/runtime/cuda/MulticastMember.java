@@ -16,7 +16,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 
 /**
- * One GPU's part in NVLink multicast: addresses each of which stands for one offset in the
+ * One GPU's part in NVLink multicast: each of these addresses stands for one offset in the
  * symmetric arenas of a team of ranks.
  *
  * <p>The ranks go through three steps, and wait for each other in between: the first rank of each

@@ -37,8 +37,8 @@ record MulticastTeams(ImmutableSet<ImmutableSortedSet<Integer>> all) {
   }
 
   /**
-   * {@return what the size of an arena is to be a multiple of} It is the same on all ranks,
-   * whatever teams they are in: arenas of one team have the same size.
+   * {@return the unit of an arena's size} It is the same on all ranks, whatever teams they are in:
+   * arenas of one team have the same size.
    */
   ImmutableSet<Long> granularities(long bytes, MemoryDriver driver) {
     return all.stream()

@@ -8,7 +8,9 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** What makes a session that has all ranks: a GPU has one address for all of them. */
+/**
+ * Sets up a session that has all ranks. In one process, memory has the same address for all ranks.
+ */
 final class OneProcess {
   private OneProcess() {}
 

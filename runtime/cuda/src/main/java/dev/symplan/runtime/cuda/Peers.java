@@ -3,14 +3,14 @@ package dev.symplan.runtime.cuda;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.cuda.DeviceProgram;
 
-/** Where a GPU finds what all ranks share, its own part included. */
+/** The addresses of the memory that ranks share, as one GPU sees them, including its own part. */
 interface Peers {
 
-  /** What each rank shares with the others. */
+  /** A region that each rank shares with the other ranks. */
   enum Region {
     /** The symmetric arena. */
     ARENA,
-    /** What kernels meet by. */
+    /** The flags by which kernels meet. */
     FLAGS
   }
 

@@ -14,8 +14,8 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * What a plan needs that this machine does not have. A plan file may come from another machine, or
- * from a target that says more than there is.
+ * Checks that this machine has what a plan needs. A plan file may come from another machine, or
+ * from a target that promises more than the machine has.
  *
  * @param gpus how many GPUs this process sees
  * @param nccl NCCL's version as {@code major * 10000 + minor * 100 + patch}
@@ -53,7 +53,7 @@ record PlanNeeds(int gpus, int nccl, Supplier<Finding> multicast) {
         .findFirst();
   }
 
-  /** What a plan's user allows, the machine may not have, or its owner may have turned off. */
+  /** Multicast that the user allows may be missing on the machine, or turned off by its owner. */
   private Optional<String> lackingMulticast(Plan plan) {
     return plan.rankPlans().stream()
         .flatMap(

@@ -17,8 +17,8 @@ final class ProcessExit {
 
   /**
    * Has this process exit, when it does, without what libraries have registered for that, and with
-   * the same status: Java's shutdown hooks run before. Does nothing where the C library has no
-   * {@code on_exit}, as glibc has.
+   * the same status: Java's shutdown hooks run before. Does nothing if the C library has no {@code
+   * on_exit}, as glibc has.
    */
   static synchronized void skipLibraries() {
     var linker = Linker.nativeLinker();

@@ -11,7 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import org.bytedeco.cuda.global.cudart;
 
-/** What makes a session of one rank part of one that has a process for each. */
+/** Connects a session of one rank with the processes of the other ranks. */
 final class Processes {
   private static final int MAX_BUS_ID = 64;
 
@@ -21,8 +21,8 @@ final class Processes {
    * {@return this process's rank and its GPU: the only one that it sees, or the one of its number
    * on the host}
    *
-   * @throws RunException when there is none, when two ranks have the same, or when the processes
-   *     are not all on one host
+   * @throws RunException when none exists, when two ranks have the same, or when the processes are
+   *     not all on one host
    */
   static ImmutableSortedMap<Integer, Integer> device(World world) {
     if (!world.isOneHost()) {
@@ -107,7 +107,7 @@ final class Processes {
     return new OwnMemoryOnly(world.rank(), own, problem.get());
   }
 
-  /** Where the memory of other processes cannot be had: NCCL has its own ways. */
+  /** Used if the memory of other processes cannot be mapped: NCCL has its own ways. */
   private record OwnMemoryOnly(int rank, MappedPeers.Own own, String reason) implements Peers {
     @Override
     public long base(int of, Region region) {
@@ -116,7 +116,7 @@ final class Processes {
       }
       throw new RunException(
           ("rank %s cannot reach the memory of rank %s: %s; plan with the variants nccl and"
-                  + " nccl_symm (--variant), which do without")
+                  + " nccl_symm (--variant), which do not need it")
               .formatted(rank, of, reason));
     }
   }

@@ -44,7 +44,7 @@ record ProductAlgorithm(ImmutableLongArray words) {
         .collect(Collectors.joining("."));
   }
 
-  /** {@return the algorithm that has this {@link #text}; empty where none has} */
+  /** {@return the algorithm that has this {@link #text}; empty if none has} */
   static Optional<ProductAlgorithm> parse(String text) {
     var words = ImmutableLongArray.builder(WORDS);
     try {

@@ -14,9 +14,10 @@ import java.util.Optional;
 import java.util.TreeMap;
 
 /**
- * Which algorithms compute products. All ranks use the same, as they may need the same bits.
+ * The algorithms that compute products. All ranks use the same ones, because they may need the same
+ * bits.
  *
- * @param machine what an algorithm was measured on: the GPU and the versions of libraries; one line
+ * @param machine the GPU and the versions of libraries on which an algorithm was measured; one line
  * @param algorithms by the {@linkplain ProductShape#text text} of the shape; cuBLASLt chooses for
  *     shapes that are not there
  */
@@ -88,7 +89,7 @@ record ProductChoices(String machine, ImmutableSortedMap<String, ProductAlgorith
   }
 
   /**
-   * {@return what all processes use, of which this one chose these}
+   * {@return the algorithms that all processes use; this process chose the given ones}
    *
    * @throws RunException as {@link World#gather}
    */
@@ -108,7 +109,7 @@ record ProductChoices(String machine, ImmutableSortedMap<String, ProductAlgorith
     return text.toString();
   }
 
-  /** {@return the choices that have this {@link #text}; empty where none have} */
+  /** {@return the choices that have this {@link #text}; empty if none have} */
   static Optional<ProductChoices> parse(String text) {
     var lines = text.lines().toList();
     if (lines.isEmpty() || !text.endsWith("\n")) {

@@ -32,7 +32,7 @@ final class ProductScratch implements AutoCloseable {
   private final BytePointer memory;
   private final Layout layout;
 
-  /** Where the parts of one copy lie, in bytes behind its begin. */
+  /** Where the parts of one copy lie, in bytes after its begin. */
   private record Layout(
       long workspace, long left, long right, long addend, long result, long copyBytes, int copies) {
 
@@ -82,7 +82,7 @@ final class ProductScratch implements AutoCloseable {
     this.layout = layout;
   }
 
-  /** {@return memory for a product; empty where the GPU does not have so much left} */
+  /** {@return memory for a product; empty if the GPU does not have so much left} */
   static Optional<ProductScratch> allocate(Gpu gpu, Product product) {
     var layout = Layout.of(product, gpu.attribute(cudart.cudaDevAttrL2CacheSize));
     var memory = new BytePointer();

@@ -10,17 +10,18 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * What is made for addresses that were there before, as it takes longer than a run without it; the
- * least recently used goes when there are many.
+ * A cache of objects for sets of addresses. An object takes longer to make than a run without it,
+ * so it is made only for addresses that occur again. The least recently used one is dropped when
+ * there are many.
  *
- * @param <T> what is made
+ * @param <T> the objects
  */
 final class RepeatedAddresses<T> {
 
-  /** Of what is made. */
+  /** The maximum number of objects. */
   static final int MOST_MADE = 8;
 
-  /** Of addresses that are remembered. */
+  /** The maximum number of sets of addresses to remember. */
   static final int MOST_SEEN = 64;
 
   /** Without a value where addresses were there once. */
@@ -28,7 +29,7 @@ final class RepeatedAddresses<T> {
 
   private final List<T> dropped = new ArrayList<>();
 
-  /** {@return what was made for the addresses; empty where they are there for the first time} */
+  /** {@return what was made for the addresses; empty if they are there for the first time} */
   Optional<T> get(ImmutableLongArray addresses, Supplier<T> make) {
     var found = seen.get(addresses);
     if (found == null) {

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class SessionFailure {
 
-  /** How long GPUs have to stop, once nothing counts any more. */
+  /** The time that GPUs get to stop after a failure. */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
   private final Optional<World> world;
@@ -48,7 +48,7 @@ final class SessionFailure {
     return elsewhere.isPresent();
   }
 
-  /** {@return whether nobody need be waited for any more} */
+  /** {@return whether no rank needs to be waited for any more} */
   boolean isOverdue() {
     return hasBegun() && System.nanoTime() - since > GRACE.toNanos();
   }

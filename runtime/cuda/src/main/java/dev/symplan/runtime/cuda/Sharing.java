@@ -4,7 +4,7 @@ import org.bytedeco.cuda.global.nccl;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
 
-/** How one GPU's memory that peers reach is allocated. */
+/** Allocates the memory of one GPU that peers access. */
 interface Sharing {
 
   /**

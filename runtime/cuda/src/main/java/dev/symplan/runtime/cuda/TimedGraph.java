@@ -23,7 +23,7 @@ import org.bytedeco.cuda.cudart.CUevent_st;
 import org.bytedeco.cuda.global.cudart;
 
 /**
- * One rank's program in a graph that takes the time before and behind each instruction, by events
+ * One rank's program in a graph that takes the time before and after each instruction, by events
  * that are nodes of the graph. They keep a kernel from being started while the one before it ends,
  * so that the sum is more than a run takes.
  *
@@ -32,7 +32,7 @@ import org.bytedeco.cuda.global.cudart;
 final class TimedGraph {
 
   /**
-   * @param shares what was done for each of several instructions; empty where it was one
+   * @param shares what was done for each of several instructions; empty if it was one
    */
   private record Section(
       StreamKind stream,

@@ -30,7 +30,10 @@ final class ZeroCta {
     }
   }
 
-  /** What NCCL_CONFIG_INITIALIZER gives, which the bindings have not, but for the policy. */
+  /**
+   * {@return the values of NCCL_CONFIG_INITIALIZER, which the bindings do not have, with this
+   * policy}
+   */
   private static ncclConfig_t config() {
     var config = new ncclConfig_t();
     return config

@@ -3,16 +3,16 @@
  *
  * <p>A session has some of the ranks ({@link LocalRank}) and reaches the memory of all through
  * {@link Peers}: pointers of the same process, or {@link MappedPeers}, whose handles {@link
- * HandleExchange} passes between processes. {@link MulticastMember} has addresses of several ranks
- * at once; it calls {@link MemoryDriver}, so that tests without a GPU see what is called. {@link
- * Communicators} has one communicator for each place where ranks meet, and keeps NCCL's windows in
- * communicators of their own.
+ * HandleExchange} passes between processes. {@link MulticastMember} has addresses that stand for
+ * several ranks at once. It calls {@link MemoryDriver}, so that tests without a GPU can check the
+ * calls. {@link Communicators} has one communicator for each place where ranks meet, and separate
+ * communicators for NCCL's windows.
  *
  * <p>{@link SessionFailure} is the first failure of any thread or process. Every wait of the host
- * looks at it; kernels hear of it through their flags, and NCCL by an abort. Kernels leave in
- * {@link FailureWords} which collective and which peer they waited for. What a failed session holds
- * is freed only when all its GPUs have stopped, and {@link ProcessExit} ends a process whose GPU
- * never does.
+ * checks it. Kernels learn of it through their flags, and NCCL through an abort. Kernels write to
+ * {@link FailureWords} which collective and which peer they waited for. The resources of a failed
+ * session are freed only when all its GPUs have stopped, and {@link ProcessExit} ends a process
+ * whose GPU never does.
  *
  * <p>The package has about forty classes: each holds one resource of a session and frees it, and
  * only the session sees them.

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Runs on memory and in streams of the caller's. */
+/** Runs on memory and in streams of the caller. */
 @Tag("gpu")
 class CallerMemoryOnGpuTest {
   private static final int ELEMENTS = 64 * 64;

@@ -211,7 +211,7 @@ final class EmulatedGpus {
             });
   }
 
-  /** {@return a call with the address first, which a statement that loads has behind the values} */
+  /** {@return a call with the address first, which a statement that loads has after the values} */
   private static String call(String function, boolean load, String taken) {
     var operands = OPERAND.matcher(taken).results().map(m -> m.group(1)).toList();
     var ordered = new ArrayList<String>();

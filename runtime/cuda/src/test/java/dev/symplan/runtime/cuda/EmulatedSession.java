@@ -264,7 +264,7 @@ final class EmulatedSession extends ExecutableSession {
     }
   }
 
-  /** {@return where a graph of the program begins; behind the last one, the end} */
+  /** {@return where a graph of the program begins; after the last one, the end} */
   private static int begin(List<Instruction> instructions, int graph) {
     int borders = 0;
     int at = 0;

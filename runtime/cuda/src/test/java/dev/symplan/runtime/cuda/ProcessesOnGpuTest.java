@@ -209,7 +209,7 @@ class ProcessesOnGpuTest {
     }
   }
 
-  /** So that what the GPU tests run is known to be a plan where there is no GPU, too. */
+  /** So that what the GPU tests run is known to be a plan where no GPU was found, too. */
   @Test
   void thePlansCompile() {
     assertThat(own(OWN).worldSize()).isEqualTo(RANKS);

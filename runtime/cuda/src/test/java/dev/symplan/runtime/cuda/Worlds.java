@@ -23,7 +23,7 @@ final class Worlds {
 
   private Worlds() {}
 
-  /** {@return the message of the failure of each rank; empty where it has none} */
+  /** {@return the message of the failure of each rank; empty if it has none} */
   static List<String> failures(int ranks, Consumer<World> each) {
     assumeTrue(Files.isDirectory(Path.of("/proc/self/fd")), "only Linux has such descriptors");
     int port = ChildProcess.freePort();

@@ -43,14 +43,14 @@ import java.util.concurrent.atomic.AtomicLong;
  * <p>{@code compile} takes a {@link Request} in JSON and returns a handle, or 0; {@code describe}
  * replies with a {@link SignatureJson signature}. {@code run} takes two words for each input and
  * then for each output, its address and the bytes that are there; {@code count} is the number of
- * words. All but {@code compile} return 0, or 1 where they fail. A function that fails replies with
+ * words. All but {@code compile} return 0, or 1 if they fail. A function that fails replies with
  * the reason; without memory for it, the reply stays empty.
  *
  * <p>Any thread may call: the JVM attaches it.
  */
 public final class Bridge {
 
-  /** What the caller expects to be in the table. */
+  /** The version of the table that the caller expects. */
   private static final long VERSION = 1;
 
   private static final long OK = 0;

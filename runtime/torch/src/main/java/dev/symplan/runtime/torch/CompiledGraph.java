@@ -55,12 +55,13 @@ final class CompiledGraph implements AutoCloseable {
             .orElseThrow(
                 () ->
                     new RunException(
-                        "there is no backend '%s'; there are %s"
+                        "unknown backend '%s'; choose from %s"
                             .formatted(
                                 request.backend(), Backend.all().map(Backend::name).toList())));
     if (request.ranks() != 1) {
       throw new RunException(
-          "a graph of %s ranks: within PyTorch, graphs of one rank run".formatted(request.ranks()));
+          "a graph of %s ranks: within PyTorch, only graphs of one rank can run"
+              .formatted(request.ranks()));
     }
     var options =
         CompileOptions.DEFAULT

@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.util.Optional;
 
 /**
- * What is to be compiled.
+ * A request to compile a graph.
  *
  * @param graph FX text, and the name that messages give it
  * @param backend the name of what runs it

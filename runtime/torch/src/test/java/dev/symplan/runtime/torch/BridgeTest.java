@@ -230,9 +230,9 @@ class BridgeTest {
     assertThat(compile("{\"name\": \"x\"}")).isZero();
     assertThat(text()).contains("text");
     assertThat(compile(request("no graph", "host"))).isZero();
-    assertThat(text()).startsWith("test.fx.txt: error[syntax]: there is no graph");
+    assertThat(text()).startsWith("test.fx.txt: error[syntax]: the text contains no graph");
     assertThat(compile(request(DOUBLED, "tpu"))).isZero();
-    assertThat(text()).startsWith("there is no backend 'tpu'; there are [");
+    assertThat(text()).startsWith("unknown backend 'tpu'; choose from [");
     assertThat(compile(request(DOUBLED, "host").replace("\"ranks\":1", "\"ranks\":2"))).isZero();
     assertThat(text()).startsWith("a graph of 2 ranks");
     assertThat(compile(request(DOUBLED, "host").replace("}", ",\"what\":1}"))).isZero();

@@ -17,9 +17,10 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Which values are views of the same storage, and where in it each begins.
+ * The storage that each value is a view of, and where in it the value begins.
  *
- * <p>A storage is what one op writes, or one input brings: the unit that gets memory.
+ * <p>A storage is the memory that one op writes, or that one input brings: the unit that gets
+ * memory.
  */
 public final class Aliases {
 
@@ -96,7 +97,7 @@ public final class Aliases {
             LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
     long bytes = value.tensor().storageBytes();
     if (bytes == 0) {
-      // An empty slice may begin behind the end of what has no elements.
+      // An empty slice may begin after the end of what has no elements.
       offset = Math.clamp(offset, 0, storages.get(base).bytes());
     }
     if (offset < 0 || offset > storages.get(base).bytes() - bytes) {

@@ -6,7 +6,7 @@ import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.cost.CostModel;
 import java.util.function.Supplier;
 
-/** What is known about one graph. Each analysis is made when it is first asked for, and kept. */
+/** The analyses of one graph. Each is made when it is first needed, and kept. */
 public final class Analyses {
   private final Graph graph;
   private final SpaceChoice spaces;

@@ -21,7 +21,7 @@ import java.util.Optional;
  * @param index the op's position in the graph
  * @param operands the tensors sent; for a custom op, those registered as symmetric
  * @param results the tensors received; for a custom op, those registered as symmetric
- * @param root the group rank that a broadcast comes from; -1 where there is none
+ * @param root the group rank that a broadcast comes from; -1 if none exists
  */
 public record Collective(
     int index,

@@ -22,8 +22,8 @@ public final class Concatenation {
   private Concatenation() {}
 
   /**
-   * {@return the operands in their order; none where parts of the result are not one stretch of
-   * memory each, or hold other elements than the operands}
+   * {@return the operands in their order; none if parts of the result are not one stretch of memory
+   * each, or hold other elements than the operands}
    */
   public static ImmutableList<Piece> of(Op op) {
     var result = op.result().tensor();

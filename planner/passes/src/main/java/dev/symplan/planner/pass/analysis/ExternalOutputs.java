@@ -7,8 +7,8 @@ import java.util.Arrays;
 import java.util.function.IntPredicate;
 
 /**
- * Which outputs the caller wants in memory of its own, and which of them their producer can write
- * there directly: the first output that is all of a storage that an op defines.
+ * The outputs that the caller wants in its own memory, and those among them that their producer can
+ * write there directly: the first output that is all of a storage that an op defines.
  */
 public final class ExternalOutputs {
   private final int[] outputOfStorage;
@@ -61,7 +61,7 @@ public final class ExternalOutputs {
     return external[output];
   }
 
-  /** {@return whether the storage is written directly into an output of the caller's} */
+  /** {@return whether the storage is written directly into an output of the caller} */
   public boolean isDirect(int storage) {
     return outputOfStorage[storage] >= 0;
   }

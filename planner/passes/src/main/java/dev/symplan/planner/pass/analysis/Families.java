@@ -11,7 +11,7 @@ import java.util.Set;
 import java.util.function.ToIntFunction;
 
 /**
- * Which storages a tensor may be in besides its own, as ops without a rule may leave their
+ * The storages that a tensor may be in besides its own: ops without a rule may leave their
  * arguments and results as views of each other.
  *
  * <p>Arguments that such an op may move end up in one class: each may be in the storage of each. A

@@ -16,8 +16,8 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * What runs as one kernel: ops that go element by element, or row by row ({@link Rows}), and stand
- * next to each other. What they only pass on among themselves needs no memory.
+ * The ops that run as one kernel: adjacent ops that go element by element, or row by row ({@link
+ * Rows}). Values that they only pass on among themselves need no memory.
  *
  * <p>A row's way through the ops reads all operands that the run ends the life of, and holds all
  * results that it leaves, at once. A run that would so take more memory than op by op is cut.
@@ -150,7 +150,7 @@ public final class Fusion {
     return result.type() instanceof TensorType type && type.numel() > 0 && isDefinition(result);
   }
 
-  /** {@return the position behind the longest run that begins at {@code from}} */
+  /** {@return the position after the longest run that begins at {@code from}} */
   private int endOfRun(int from) {
     var ops = new ArrayList<Op>(List.of(op(from)));
     var shapes = new HashSet<Object>();
@@ -257,7 +257,7 @@ public final class Fusion {
     units.add(unit);
   }
 
-  /** Whether nothing behind a range uses what one of its ops makes. */
+  /** Whether nothing after a range uses what one of its ops makes. */
   private boolean passes(Value result, int to) {
     int storage = aliases.id(result);
     return !viewed[storage] && endsBefore(storage, to);

@@ -15,14 +15,14 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 
-/** Which graph of a program each rank runs. */
+/** Chooses the graph of a program that each rank runs. */
 public final class GraphChoice {
   private GraphChoice() {}
 
   /** {@return the graph of each rank} */
   public static List<Graph> of(Program program, CompileOptions options) {
     if (program.graphs().isEmpty()) {
-      throw wrong(DiagnosticCode.BAD_OPTION, Span.NONE, "there is no graph in the file", "");
+      throw wrong(DiagnosticCode.BAD_OPTION, Span.NONE, "the file contains no graph", "");
     }
     var name = options.graph().isEmpty() ? onlyName(program) : options.graph();
     var named = program.graphs().stream().filter(g -> g.name().equals(name)).toList();

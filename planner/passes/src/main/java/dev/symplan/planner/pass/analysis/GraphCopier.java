@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Copies a graph op by op, with ops left out, replaced or inserted. What stays the same is shared,
  * values with their ids: if nothing changes, the copy is the source itself. Values of the copy that
- * the source does not have get ids behind those of the source.
+ * the source does not have get ids after those of the source.
  */
 public final class GraphCopier {
   private final Graph source;
@@ -119,12 +119,12 @@ public final class GraphCopier {
     return emit(old, def, newArgs, at, Lists.transform(old, Value::type));
   }
 
-  /** As {@link #emit}, with results of other types. */
+  /** Like {@link #emit}, with results of other types. */
   public Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs, List<? extends Type> types) {
     return emit(op.results(), def, newArgs, op, types);
   }
 
-  /** As {@link #emit}, for any results. */
+  /** Like {@link #emit}, for any results. */
   public Op emit(
       List<Value> old, OpDef def, ImmutableList<Arg> args, Op at, List<? extends Type> types) {
     boolean same = def == at.def() && args == at.args() && old == at.results();

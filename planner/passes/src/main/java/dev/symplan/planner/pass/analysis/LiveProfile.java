@@ -6,8 +6,8 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 
 /**
- * How many bytes of the plan's own memory are live at each position of a graph, in its order and
- * before anything is placed: a measure of what it costs to let tensors live longer.
+ * The bytes of the plan's own memory that are live at each position of a graph, in its order and
+ * before anything is placed. They measure the cost of letting tensors live longer.
  *
  * <p>A segment tree that adds to ranges and asks for their largest entry.
  */

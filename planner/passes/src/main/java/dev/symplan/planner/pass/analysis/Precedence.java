@@ -9,13 +9,13 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Which ops of a graph must stay before which.
+ * The order that ops of a graph must keep.
  *
- * <p>An op stays behind what makes its operands. What writes into old memory stays behind all that
- * used that memory before, and ahead of all that uses it later. Collectives stay in their order, on
- * which the ranks agree, and so do ops that draw random numbers or have another effect. Ops that
- * may do anything keep their positions in both orders. Nothing crosses the border between two
- * graphs of a program.
+ * <p>An op stays after the ops that make its operands. An op that writes into old memory stays
+ * after all ops that used that memory before, and before all that use it later. Collectives stay in
+ * their order, on which the ranks agree, and so do ops that draw random numbers or have another
+ * effect. Ops that may do anything keep their positions in both orders. Nothing crosses the border
+ * between two graphs of a program.
  */
 public final class Precedence {
   private static final int NONE = -1;
@@ -124,7 +124,7 @@ public final class Precedence {
     }
   }
 
-  /** What is before a border stays before it, and what is behind it behind. */
+  /** Ops before a border stay before it, and ops after it stay after it. */
   private void byBorders() {
     int border = NONE;
     for (int i = 0; i < graph.ops().size(); i++) {

@@ -13,7 +13,8 @@ import dev.symplan.planner.options.CompileOptions;
 import java.util.List;
 
 /**
- * Where the caller wants inputs and outputs: by name, by annotation, by default, in this order.
+ * The memory that the caller wants for inputs and outputs: by name, by annotation, or by default,
+ * in this order.
  *
  * @param outputs as the source has them: normalizing may put other values there
  */
@@ -74,7 +75,7 @@ public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
     return space == MemorySpace.ANY || space == MemorySpace.DONATED ? MemorySpace.LOCAL : space;
   }
 
-  /** {@return the type of an input that says whether it is donated, whoever decided that} */
+  /** {@return the type of an input, which says whether it is donated} */
   public Type inputType(Value value) {
     if (!value.isTensor()) {
       return value.type();

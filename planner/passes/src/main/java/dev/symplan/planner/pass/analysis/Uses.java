@@ -5,8 +5,8 @@ import dev.symplan.ir.graph.Graph;
 import java.util.Arrays;
 
 /**
- * Which op uses each storage last: reads it, writes it or makes it. Views and waits do nothing at
- * run time, so they do not count.
+ * The last op that uses each storage: reads it, writes it or makes it. Views and waits do nothing
+ * at run time, so they do not count.
  */
 public final class Uses {
   private final ImmutableIntArray last;

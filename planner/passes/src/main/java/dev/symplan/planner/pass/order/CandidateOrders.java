@@ -14,7 +14,7 @@ import java.util.List;
  */
 public final class CandidateOrders {
 
-  /** How far from the given order ops may get. */
+  /** How far ops may move from the given order. */
   public enum Freedom {
     /** Wherever their operands and readers allow. */
     ANYWHERE,
@@ -34,7 +34,7 @@ public final class CandidateOrders {
    */
   private static final double MIN_PREDICTED = MIN_GAIN / 2;
 
-  /** How many units improving an order may look at. */
+  /** How many units may be looked at to improve an order. */
   private static final long WORK = 8_000_000;
 
   private CandidateOrders() {}

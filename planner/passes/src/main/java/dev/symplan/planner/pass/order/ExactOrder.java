@@ -30,7 +30,7 @@ public final class ExactOrder {
     }
   }
 
-  /** {@return the best order; none where more than {@code mostSets} sets would have to be kept} */
+  /** {@return the best order; none if more than {@code mostSets} sets would have to be kept} */
   public static Optional<int[]> of(WorkUnits units, int mostSets) {
     return units.count() > MAX_UNITS ? Optional.empty() : new ExactOrder(units).search(mostSets);
   }

@@ -13,7 +13,7 @@ import java.util.stream.IntStream;
 /**
  * Improves an order where it needs the most memory, and leaves the rest as it is: what is live
  * there goes, where that helps, by moving the units that still need it ahead of the peak, or the
- * units that make it behind. Again, until the peak does not go down.
+ * units that make it after the peak. Again, until the peak does not go down.
  */
 public final class PeakDescent {
   /** Units that are moved together at most, and storages that are looked at in one round. */
@@ -24,7 +24,7 @@ public final class PeakDescent {
   /** Moves that are tried one at a time where all of them together do not help. */
   private static final int MAX_ALONE = 4;
 
-  /** Units that went across the peak together: ahead of it, or behind. */
+  /** Units that went across the peak together: ahead of it, or after. */
   private record Move(ImmutableIntArray units, boolean hoists) {}
 
   private final WorkUnits units;
@@ -158,7 +158,7 @@ public final class PeakDescent {
     return along.isPresent() && flipIfLess(along.get());
   }
 
-  /** {@return the units that have to move with others; none if the peak, or too many, would} */
+  /** {@return the units that must move with others; none if the peak, or too many, would} */
   private Optional<ImmutableIntArray> closure(List<Integer> seeds, int peak, boolean hoist) {
     var along = hoist ? units.before() : units.after();
     var found = new ArrayList<Integer>();

@@ -12,8 +12,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 
 /**
- * What moves as one when ops are reordered, and the memory that it takes and gives back: what runs
- * as one step, with the views of its results. A unit's number is its position in the given order.
+ * The units that move when ops are reordered, and the memory that each takes and gives back. A unit
+ * is the ops that run as one step, with the views of its results. A unit's number is its position
+ * in the given order.
  *
  * <p>Memory is predicted before anything is placed: storages are whole, those of inputs and of the
  * caller's outputs count nothing, and elementwise results take the memory of operands that end.
@@ -178,7 +179,10 @@ public final class WorkUnits {
     }
   }
 
-  /** {@return the units, of which none crosses a collective nor what it waits for or makes wait} */
+  /**
+   * {@return the units, none of which crosses a collective, or anything that the collective waits
+   * for or that waits for it}
+   */
   public WorkUnits withinWindows() {
     var edges = new IntLists.Builder();
     int bound = -1;

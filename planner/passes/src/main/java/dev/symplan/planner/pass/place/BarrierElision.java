@@ -123,7 +123,7 @@ final class BarrierElision {
           && begin(other) < end(value);
     }
 
-    /** What is elsewhere on each rank may be anywhere behind its beginning. */
+    /** What is elsewhere on each rank may be anywhere after its beginning. */
     private long end(Value value) {
       return plan.placement(value).isShard()
           ? plan.buffer(value).end()

@@ -11,7 +11,7 @@ import java.util.List;
  * <p>The starts of the collectives are the same on all ranks and fix the axis; between two of them
  * each rank counts its own steps, and the axis is as long there as the longest rank needs.
  *
- * @param positions by step + 1, so that -1, before the program, has a position; the last is behind
+ * @param positions by step + 1, so that -1, before the program, has a position; the last is after
  *     it
  */
 public record CommonAxis(ImmutableIntArray positions) {

@@ -2,7 +2,9 @@ package dev.symplan.planner.pass.place;
 
 import java.util.BitSet;
 
-/** When the storages of one rank class hold data, and which of them share memory. */
+/**
+ * The steps in which the storages of one rank class hold data, and the storages that share memory.
+ */
 public record Lifetimes(Liveness liveness, StorageLayout layout) {
 
   /** {@return the most bytes of the rank's own memory that are live at one step} */

@@ -10,11 +10,11 @@ import dev.symplan.planner.pass.select.Realized;
 import java.util.Arrays;
 
 /**
- * When each storage of a rank holds data, in steps.
+ * The steps in which each storage of a rank holds data.
  *
- * <p>What an unfinished collective reads or writes is in use until its join. Peers touch a rank's
- * memory only between the barriers of a collective that the rank itself takes part in, so they need
- * no more than that. What only passes from op to op of a fused step lives nowhere.
+ * <p>Storages that an unfinished collective reads or writes are in use until its join. Peers touch
+ * a rank's memory only between the barriers of a collective that the rank itself takes part in, so
+ * they need no more than that. Values that only pass from op to op of a fused step have no storage.
  */
 public final class Liveness {
   private final Realized graph;
@@ -124,7 +124,7 @@ public final class Liveness {
 
   /**
    * {@return the bytes of the rank's own memory that are live before the first step, at each step,
-   * and behind the last one}
+   * and after the last one}
    */
   long[] liveBytes(StorageLayout layout) {
     var from = first.clone();
@@ -151,7 +151,7 @@ public final class Liveness {
     return change;
   }
 
-  /** {@return the first step that uses a storage; -1 where it holds data from the start} */
+  /** {@return the first step that uses a storage; -1 if it holds data from the start} */
   public int first(int storage) {
     return first[storage];
   }

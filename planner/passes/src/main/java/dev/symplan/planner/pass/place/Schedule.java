@@ -27,7 +27,7 @@ import java.util.Arrays;
  * @param streams by collective
  * @param stepOfOp the step that each op runs in; -1 for views and waits
  * @param startStep by collective, the step that starts it
- * @param endStep by collective, the step behind which it is done
+ * @param endStep by collective, the step after which it is done
  * @param micros the predicted time of all steps
  */
 public record Schedule(

@@ -2,9 +2,7 @@ package dev.symplan.planner.pass.place;
 
 import dev.symplan.planner.plan.Placement;
 
-/**
- * Which storages lie in the memory of which others, and how far behind its beginning. Immutable.
- */
+/** The storages that lie in the memory of others, and their offsets there. Immutable. */
 public final class StorageLayout {
   private final int[] roots;
   private final long[] offsets;

@@ -5,10 +5,7 @@ import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Placement;
 import java.util.Arrays;
 
-/**
- * Which storages lie in the memory of which others, while it is decided: a forest, whose roots get
- * memory.
- */
+/** Decides which storages lie in the memory of others: a forest, whose roots get memory. */
 final class StorageMerges {
   private final int[] parent;
 
@@ -57,7 +54,7 @@ final class StorageMerges {
         parent.clone(), shift.clone(), symmetric.clone(), joined.clone(), shardOf.clone());
   }
 
-  /** Puts one storage into the memory of another, some bytes behind its beginning. */
+  /** Puts one storage into the memory of another, some bytes after its beginning. */
   void join(int part, int whole, long offset) {
     joined[part] = true;
     joined[whole] = true;

@@ -18,7 +18,7 @@ import java.util.Objects;
 /**
  * The workspaces that the ranks of a plan push through: one for each group and stream, as large as
  * the collective that needs most. Collectives of one stream and group come one after the other on
- * all ranks, which is what sharing one relies on.
+ * all ranks, which makes sharing one safe.
  *
  * @param ofCollective for each collective, which one it takes; {@link CollectivePlan#NO_WORKSPACE}
  *     for those that need none

@@ -14,7 +14,7 @@ import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 /** Rewrites the bias of attention, which is added to its scores. */
 record AttentionBias(OpEmitter emitter) {
 
-  /** {@return the bias of an op with four dimensions, of size 1 where it is broadcast} */
+  /** {@return the bias of an op with four dimensions, of size 1 if it is broadcast} */
   Value fourDimensional(OpCall call) {
     var bias = call.value(AttentionOps.bias(call.def()).orElseThrow());
     var sizes = new long[] {1, 1, 1, 1};

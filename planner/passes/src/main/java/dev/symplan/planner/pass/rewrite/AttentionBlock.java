@@ -9,8 +9,8 @@ import java.util.List;
  * A part of attention whose scores are in memory at once: some units, or some rows of one.
  *
  * @param sizes of all of it
- * @param firstUnit the first unit, {@code lastUnit} the one behind the last
- * @param firstRow the first row of queries, {@code lastRow} the one behind the last
+ * @param firstUnit the first unit, {@code lastUnit} the one after the last
+ * @param firstRow the first row of queries, {@code lastRow} the one after the last
  * @param keys how many keys the rows see, from the first on
  */
 record AttentionBlock(
@@ -62,7 +62,7 @@ record AttentionBlock(
     return all;
   }
 
-  /** The rows of a block, those of a group behind each other: [units, group · rows, features]. */
+  /** The rows of a block, those of a group one after another: [units, group · rows, features]. */
   Value rowsOf(TensorEmitter on, Value whole) {
     var ofUnits = on.slice(whole, 0, firstUnit, lastUnit);
     var own = on.slice(ofUnits, 2, firstRow, lastRow);

@@ -24,10 +24,10 @@ final class AttentionPieces {
   private final long heads;
   private final long headsInGroup;
 
-  /** How many batches a piece may have; 0 where one is too large. */
+  /** How many batches a piece may have; 0 if one is too large. */
   private final long mostBatches;
 
-  /** How many heads of keys a piece may have; 0 where one is too large. */
+  /** How many heads of keys a piece may have; 0 if one is too large. */
   private final long mostHeads;
 
   /**

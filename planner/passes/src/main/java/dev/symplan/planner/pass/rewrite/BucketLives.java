@@ -6,7 +6,7 @@ import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.LiveProfile;
 import java.util.List;
 
-/** What longer lives of tensors cost where collectives move. */
+/** The cost of longer lifetimes of tensors when collectives move. */
 public final class BucketLives {
   /** The most bytes live at once may grow by this part of them, or by so many bytes. */
   private static final int PART = 32;

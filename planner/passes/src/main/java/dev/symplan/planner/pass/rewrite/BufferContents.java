@@ -6,7 +6,7 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * What copies have written into a buffer so far.
+ * The contents that copies have written into a buffer so far.
  *
  * <p>Places are counted in elements.
  */

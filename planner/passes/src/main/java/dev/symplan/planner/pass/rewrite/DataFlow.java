@@ -9,7 +9,7 @@ import dev.symplan.planner.pass.analysis.Analyses;
 import java.util.Arrays;
 import java.util.Optional;
 
-/** Which ops of one graph make values, and which read and write the storages of these. */
+/** The ops of one graph that make values, and those that read and write their storages. */
 final class DataFlow {
   /** No op. */
   static final int NONE = -1;
@@ -74,7 +74,7 @@ final class DataFlow {
     return makers[value.id()];
   }
 
-  /** {@return what a value is a view of; empty where it is no view} */
+  /** {@return what a value is a view of; empty if it is no view} */
   Optional<Value> base(Value view) {
     int maker = makers[view.id()];
     if (maker == NONE || !aliases.isView(maker)) {

@@ -173,7 +173,9 @@ public final class FoldLayouts implements Rewriter {
       }
       long row = all.get().getFirst().rowBytes();
       if (mode() == Mode.AUTO && (row < LINE || row % Alignment.VECTOR != 0)) {
-        var detail = "its rows of %s are short or odd".formatted(Units.count(row, "byte"));
+        var detail =
+            "its rows of %s are too short, or not a multiple of 16 bytes"
+                .formatted(Units.count(row, "byte"));
         note(k, Action.UNFOLDED, Reason.NO_GAIN, detail, 0, 0);
         return Optional.empty();
       }

@@ -23,13 +23,13 @@ import java.util.Optional;
 
 /**
  * Evaluates masks of attention that depend on no input: one that hides nothing goes, and one that
- * hides what is behind the diagonal becomes {@code is_causal}, for which libraries have faster
+ * hides what is above the diagonal becomes {@code is_causal}, for which libraries have faster
  * kernels. What computed the mask is then dead.
  */
 public final class FoldMasks extends GraphPass {
 
   /**
-   * What is added to a score that nobody is to see, at most. PyTorch and models write the smallest
+   * The largest number that hides a score when it is added. PyTorch and models write the smallest
    * number of a type, or that of {@code float16}, instead of minus infinity; either makes a weight
    * 0 unless scores differ by as much.
    */
@@ -90,7 +90,7 @@ public final class FoldMasks extends GraphPass {
                       : Optional.empty());
     }
 
-    /** {@return the arguments without the mask; empty where it has to stay} */
+    /** {@return the arguments without the mask; empty if it must stay} */
     private Optional<ImmutableList<Arg>> folded(Op op, Value mask) {
       var schema = op.def().schema();
       var query = op.call().tensor("query");

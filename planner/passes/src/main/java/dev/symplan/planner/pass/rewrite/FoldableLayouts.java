@@ -18,7 +18,7 @@ import java.util.stream.Stream;
 /**
  * The collectives of one graph that need no copies around them, if their slices may be rows.
  *
- * <p>A collective moves slices that lie one behind the other. Where the program wants them side by
+ * <p>A collective moves slices that lie one after the other. Where the program wants them side by
  * side, along another dimension, it copies everything once more: what it got, or what it sends.
  * Such a copy is known by the order in which it goes through memory, whatever ops and views make it
  * up.
@@ -147,7 +147,7 @@ final class FoldableLayouts {
   }
 
   /**
-   * Sizes with a dimension behind so many rows.
+   * Sizes with a dimension after so many rows.
    *
    * @param dim the dimension, whose size the number of parts divides
    */
@@ -189,7 +189,7 @@ final class FoldableLayouts {
         .map(copy -> new Copy(reader, copy.loops().getFirst().rounds(), ops.get(reader).result()));
   }
 
-  /** {@return the copy that puts the slices one behind the other which a collective sends} */
+  /** {@return the copy that puts the slices one after the other which a collective sends} */
   private Optional<Copy> before(Collective collective, int ranks) {
     var whole = collective.operands().getFirst();
     return whole.tensor().isContiguous()
@@ -227,7 +227,7 @@ final class FoldableLayouts {
    * {@return the loops that go through slices of so many rows, which lie side by side or are put
    * so}
    *
-   * @param apart whether they lie side by side, and are put one behind the other
+   * @param apart whether they lie side by side, and are put one after the other
    */
   private static ImmutableList<Loop> sideBySide(long rows, Value whole, int ranks, boolean apart) {
     long slice = whole.tensor().numel() / ranks;

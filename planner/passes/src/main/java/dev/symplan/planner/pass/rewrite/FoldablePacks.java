@@ -25,9 +25,9 @@ import java.util.Set;
 /**
  * The collectives of one graph that take several tensors packed into one, as buckets of FSDP do.
  *
- * <p>Before such a gather, the shards of several parameters are put one behind the other; after it,
+ * <p>Before such a gather, the shards of several parameters are put one after the other; after it,
  * each parameter is copied together from the parts that the ranks had of it. Before such a scatter,
- * the parts of several gradients that go to one rank are put one behind the other.
+ * the parts of several gradients that go to one rank are put one after the other.
  */
 final class FoldablePacks {
   private final Analyses graph;

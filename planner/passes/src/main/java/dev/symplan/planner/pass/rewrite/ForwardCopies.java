@@ -55,7 +55,9 @@ final class ForwardCopies {
   /** What was copied, in the copy of the graph. */
   private final List<Value> copied = new ArrayList<>();
 
-  /** What stands for a tensor in a buffer, and of which version of that. */
+  /**
+   * The value that stands for a tensor in a buffer, and the buffer's version that it belongs to.
+   */
   private record Current(int version, Value value) {}
 
   private final Map<Integer, Current> current = new HashMap<>();
@@ -140,7 +142,7 @@ final class ForwardCopies {
         && op.infer().getFirst().unspecified();
   }
 
-  /** Whether a copy writes elements one behind the other, each from an element of its own. */
+  /** Whether a copy writes elements one after the other, each from an element of its own. */
   private boolean writesRun(Copy copy) {
     var to = copy.target().tensor();
     return to.isContiguous()

@@ -82,7 +82,7 @@ final class FusedCollective {
     }
   }
 
-  /** The arguments of {@code aten::_scaled_mm} behind the factors, for one of several products. */
+  /** The arguments of {@code aten::_scaled_mm} after the factors, for one of several products. */
   private ImmutableList<Arg> scales(Value scale, int index) {
     return Stream.concat(
             Stream.of(new Arg.Ref(scale)),

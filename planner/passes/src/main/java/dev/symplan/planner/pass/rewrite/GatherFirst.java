@@ -164,7 +164,7 @@ public final class GatherFirst extends GraphPass {
           : new Picked.Elements(value);
     }
 
-    /** Whether a tensor is all of its storage, one element behind the other. */
+    /** Whether a tensor is all of its storage, one element after the other. */
     private boolean isWhole(Value value) {
       return aliases.isWhole(value) && value.tensor().isContiguous();
     }

@@ -81,7 +81,7 @@ public final class Groups {
     }
   }
 
-  /** Whoever a rank meets in a collective must mean to meet it there. */
+  /** Ranks that meet in a collective must all mean to meet there. */
   private void checkPeers(List<Graph> graphOfRank) {
     var distinct = GraphChoice.distinct(graphOfRank);
     if (distinct.size() == 1) {

@@ -334,7 +334,7 @@ public final class Normalize {
                 value.id() != target.id() && value.id() < first && lastUse.get()[value.id()] > at);
   }
 
-  /** {@return the graph without ops of which nothing is read; the same graph if all are} */
+  /** {@return the graph without ops whose results nothing reads; the same graph if all are} */
   static Graph removeDeadCode(Graph graph) {
     var live = new boolean[graph.valueCount()];
     graph.outputValues().forEach(value -> live[value.id()] = true);

@@ -29,7 +29,7 @@ record PackedFold(
   }
 
   /**
-   * Elements of a tensor, one behind the other.
+   * Elements of a tensor, one after the other.
    *
    * @param source the tensor, contiguous
    * @param start the first one

@@ -101,7 +101,7 @@ public final class ShareHeads extends GraphPass {
       return op.def().rule().isEmpty() || op.def().hasEffect();
     }
 
-    /** {@return the arguments with each head once; empty where heads are not repeated} */
+    /** {@return the arguments with each head once; empty if heads are not repeated} */
     private Optional<ImmutableList<Arg>> shared(Op op, int lastWrite) {
       var query = op.call().tensor("query");
       var key = repeated(op.call().value("key"), lastWrite);

@@ -16,7 +16,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 
-/** Splits products and their collectives in one graph; the pieces are put together behind them. */
+/** Splits products and their collectives in one graph; the pieces are put together after them. */
 final class Splitting {
   private static final OpDef WAIT = BuiltinOps.registry().get("_c10d_functional::wait_tensor");
   private static final OpDef CAT = BuiltinOps.registry().get("aten::cat");

@@ -177,7 +177,7 @@ final class VariableAllToAll {
     op("aten::copy_", call.value("out_splits_offsets"), rows(flatSizes, starts));
   }
 
-  /** {@return the rows for each rank behind each other, as many as there are at all} */
+  /** {@return the rows for each rank one after another, as many as there are at all} */
   private Value padded() {
     var each = op("aten::sum.dim_IntList", matrix(inSplits, ranks, parts), Arg.Seq.of(1));
     var first = column(op("aten::sub.Tensor", sums(each, 0), each));

@@ -12,7 +12,7 @@ import dev.symplan.planner.pass.PassContext;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a collective of some tensors costs, each variant with its copies, before one is chosen.
+ * The cost of a collective of some tensors, for each variant with its copies, before one is chosen.
  *
  * @param bytes of one rank's operands, on the rank that sends most
  * @param tensors how many it sends
@@ -68,7 +68,7 @@ public record CollectiveCost(
   }
 
   /**
-   * {@return the time of the cheapest variant, in µs; infinite where there is none}
+   * {@return the time of the cheapest variant, in µs; infinite if none exists}
    *
    * @param room the compute that may run beside it, in µs
    */
@@ -86,7 +86,7 @@ public record CollectiveCost(
     return best;
   }
 
-  /** Behind the first barrier: a library's kernel takes all tensors, the own take one each. */
+  /** After the first barrier: a library's kernel takes all tensors, the own take one each. */
   private int launches(Variant variant) {
     return variant.isNccl() ? 0 : tensors - 1;
   }

@@ -52,7 +52,7 @@ final class Realize {
   private Realized realize() {
     int k = 0;
     var ops = source.graph().ops();
-    // Results that must be symmetric though their storage was to be an output of the caller's.
+    // Results that must be symmetric though their storage was to be an output of the caller.
     var leavesOutput = new boolean[source.aliases().count()];
     var outputs = new ArrayList<Arg>();
     for (int i = 0; i < ops.size(); i++) {
@@ -109,9 +109,7 @@ final class Realize {
         collective.op().span());
   }
 
-  /**
-   * A copy lies as the collective moves it: as the result does, or in rows one behind the other.
-   */
+  /** A copy lies as the collective moves it: as the result does, or in rows one after the other. */
   private static TensorType stagedType(Collective collective, int index) {
     var operand = collective.operands().get(index).tensor();
     var type =
@@ -153,7 +151,7 @@ final class Realize {
    * Outputs in memory of the caller's that nothing can write directly get a copy, and so do those
    * that an op may have moved. The copies of a graph of the program are there when it ends.
    *
-   * @param end behind the last output of the graph
+   * @param end after the last output of the graph
    * @param outputs those of the graphs before it, to which those of this graph are added
    */
   private void give(int end, boolean[] leavesOutput, List<Arg> outputs) {

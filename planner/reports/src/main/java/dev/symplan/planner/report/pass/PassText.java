@@ -37,7 +37,7 @@ import java.util.function.IntFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** What a pass has made of a program, as text. */
+/** The state of a program after a pass, as text. */
 final class PassText {
 
   /** Prints one fact. */

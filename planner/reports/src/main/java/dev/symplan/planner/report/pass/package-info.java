@@ -1,4 +1,4 @@
-/** What each pass made of a program, as files in a folder. */
+/** The state of a program after each pass, as files in a folder. */
 @NullMarked
 package dev.symplan.planner.report.pass;
 

@@ -36,7 +36,7 @@ public final class ChromeTrace {
     this.about = ImmutableMap.copyOf(about);
   }
 
-  /** Names a process, and puts it behind those of smaller numbers. */
+  /** Names a process, and puts it after those of smaller numbers. */
   public void process(int process, String name) {
     meta("process_name", process, 0, ImmutableMap.of("name", new Fact.Text(name)));
     meta("process_sort_index", process, 0, ImmutableMap.of("sort_index", new Fact.Whole(process)));

@@ -6,7 +6,7 @@ import dev.symplan.planner.report.View;
 import java.util.Arrays;
 import java.util.Optional;
 
-/** What a report can be written as. */
+/** The formats of a report. */
 public enum Format {
   /** For people. */
   TEXT(View.USUAL),
@@ -43,7 +43,7 @@ public enum Format {
     return Arrays.stream(values()).filter(f -> Ascii.equalsIgnoreCase(f.text(), text)).findFirst();
   }
 
-  /** {@return the views that it shows where nobody asks for others} */
+  /** {@return the views that it shows by default} */
   public ImmutableList<View> views() {
     return views;
   }

@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * What {@link JsonRenderer} writes, but with the facts of rows in columns and without the words for
- * people: a third of the size for large plans, and parsed in a quarter of the time.
+ * Writes the report of {@link JsonRenderer}, but with the facts of rows in columns and without the
+ * words for people: a third of the size for large plans, and parsed in a quarter of the time.
  */
 public final class JsonTables {
   private JsonTables() {}

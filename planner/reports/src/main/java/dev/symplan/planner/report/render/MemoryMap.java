@@ -38,7 +38,7 @@ final class MemoryMap {
     this.arena = arena;
     this.buffers = arena.rows();
     this.colour = colour;
-    // From the step before the first to the one behind the last.
+    // From the step before the first to the one after the last.
     this.steps = Math.toIntExact(arena.whole("steps")) + 2;
     this.columns = Math.max(MIN_WIDTH, width - LABEL - 1);
     this.named =

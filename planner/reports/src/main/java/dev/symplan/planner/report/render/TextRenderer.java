@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 /** Reports for people: tables, rows below rows, and a map of the memory. */
 public final class TextRenderer {
 
-  /** What a terminal that says nothing of its width is taken for, in columns. */
+  /** The width, in columns, that is assumed for a terminal of unknown width. */
   public static final int USUAL_WIDTH = 100;
 
   private static final String INDENT = "  ";
@@ -87,7 +87,7 @@ public final class TextRenderer {
     return section.columns().isEmpty() ? summary(section.rows()) : table(section);
   }
 
-  /** Rows with their details behind their titles; their facts are for programs. */
+  /** Rows with their details after their titles; their facts are for programs. */
   private static String summary(List<Row> rows) {
     int longest = rows.stream().mapToInt(row -> row.title().length()).max().orElse(0);
     return rows.stream()

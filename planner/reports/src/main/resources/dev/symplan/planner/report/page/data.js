@@ -1,6 +1,6 @@
-/* The report of a plan (docs/report.md), as the page asks for it. */
+/* The report of a plan (docs/report.md), in the form that the page needs. */
 
-/** Rows of facts: cells in columns, and the rows that belong to them in a table of their own. */
+/** Rows of facts: cells in columns, and a separate table of the rows that belong to them. */
 class Table {
   #columns = new Map();
   #names = null;
@@ -49,7 +49,7 @@ class Table {
     return table;
   }
 
-  /** A fact of a row; null where it has none. */
+  /** A fact of a row; null if the row has no such fact. */
   get(name, row) {
     const column = this.#columns.get(name);
     if (column === undefined) {
@@ -96,7 +96,7 @@ function range(from, to) {
   return Array.from({length: Math.max(0, to - from)}, (_, i) => from + i);
 }
 
-/** What a file holds that is no report which this page can show; the message is for people. */
+/** The error of a file that is not a report for this page; the message is for people. */
 class NoReport extends Error {}
 
 /** A plan: its summary, and what the ranks of each different graph run. */
@@ -196,7 +196,7 @@ class PlanGraph {
     return names.map((name, i) => ({name, first: firsts[i], end: firsts[i + 1]}));
   }
 
-  /** When the compute stream comes to each step, in µs, and when all is done. */
+  /** When the compute stream reaches each step, in µs, and when everything is done. */
   #edges() {
     const edges = new Float64Array(this.steps + 1);
     let all = 0;
@@ -210,7 +210,7 @@ class PlanGraph {
     return edges;
   }
 
-  /** For each stream, its steps, and until which step each of them is shown. */
+  /** For each stream, its steps, and the step up to which each is shown. */
   #streams() {
     const streams = new Map();
     for (let i = 0; i < this.steps; i++) {
@@ -225,7 +225,7 @@ class PlanGraph {
     this.until = new Float64Array(this.steps);
     for (const [name, steps] of streams) {
       steps.forEach((step, i) => {
-        // A stream runs one after the other: what is issued next begins when this is done, at the latest.
+        // Steps of a stream run one after the other, so each ends before the next one of the stream begins.
         const next = i + 1 < steps.length ? steps[i + 1] - 1 : this.steps - 1;
         this.until[step] = name === 'compute' ? step : Math.min(doneAt.get(this.schedule.get('collective', step)), next);
       });
@@ -257,7 +257,7 @@ class PlanGraph {
     return arenas;
   }
 
-  /** The bytes that are live at each step, from the one before the first to the one behind the last. */
+  /** The bytes that are live at each step, from the one before the first to the one after the last. */
   #profile(buffers) {
     const live = new Float64Array(this.steps + 3);
     for (const b of buffers) {
@@ -281,7 +281,7 @@ class PlanGraph {
     return `${step}: ${this.schedule.get('name', step)}`;
   }
 
-  /** The variants of a collective: what was taken, what not, and why. */
+  /** The variants of a collective, chosen or not, and why. */
   verdicts(collective) {
     const rows = this.collectives.below;
     return this.collectives.children(collective)
@@ -298,7 +298,7 @@ class PlanGraph {
       }));
   }
 
-  /** The tensors of a collective, and how each came to be where it is. */
+  /** The tensors of a collective, and why each is where it is. */
   tensors(collective) {
     const rows = this.collectives.below;
     return this.collectives.children(collective)
@@ -333,7 +333,7 @@ class PlanGraph {
   }
 }
 
-/** The graph: from which buffers the ops of a buffer or step take, and into which they give. */
+/** The graph: the buffers that the ops of a buffer or step read, and those that they write. */
 class Flow {
   #graph;
   #ops;
@@ -364,7 +364,7 @@ class Flow {
     }
   }
 
-  /** Of a buffer: the buffers that what writes it reads, and those that what reads it writes. */
+  /** Of a buffer: the buffers that its writers read, and those that its readers write. */
   ofBuffer(buffer) {
     const values = this.#valuesIn.get(buffer) ?? [];
     const from = this.#reach(values.map((id) => this.#producerOf.get(id)), true);
@@ -374,13 +374,13 @@ class Flow {
     return {from: [...from], to: [...to]};
   }
 
-  /** Of a step: what it reads and writes. */
+  /** Of a step: the buffers that it reads and writes. */
   ofStep(step) {
     const ops = this.#opsAt.get(step) ?? [];
     return {from: [...this.#reach(ops, true)], to: [...this.#reach(ops, false)]};
   }
 
-  /** Goes on through values that have no memory: those between fused ops. */
+  /** Continues through values without memory: those between fused ops. */
   #reach(ops, back) {
     const found = new Set();
     const seen = new Set(ops);

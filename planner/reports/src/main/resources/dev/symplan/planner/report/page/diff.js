@@ -1,4 +1,4 @@
-/* In what two plans differ, as `symplan diff` tells it. */
+/* The differences between two plans, as `symplan diff` shows them. */
 
 class Difference {
   constructor(before, after) {
@@ -114,7 +114,7 @@ function placesByName(graph) {
   return places;
 }
 
-/** Why a collective runs as another variant. */
+/** Why a collective runs as a different variant. */
 function reasonOf(before, was, after, is) {
   const verdict = (graph, row, variant) => graph.verdicts(row).find((v) => v.variant === variant);
   const from = before.collectives.get('variant', was);

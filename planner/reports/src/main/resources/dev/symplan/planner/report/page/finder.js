@@ -16,7 +16,7 @@ class Finder {
     this.shown = 0;
   }
 
-  /** After other plans or another graph of theirs. */
+  /** Starts anew after a change of plans or of their graph. */
   reset() {
     this.#haystacks = null;
     this.filter.changed &&= this.#page.graphs.length > 1;
@@ -132,7 +132,7 @@ class Finder {
   }
 }
 
-/** For each row, all that is searched, in small letters. */
+/** For each row, the text to search, in lower case. */
 function haystack(table, facts) {
   return range(0, table.count).map((row) => facts.map((fact) => table.get(fact, row) ?? '').join(' ').toLowerCase());
 }

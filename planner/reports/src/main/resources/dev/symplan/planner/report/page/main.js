@@ -1,4 +1,4 @@
-/* The page: what is shown of which plan, and everything that changes it. */
+/* The page: what it shows of each plan, and everything that changes that. */
 
 class Page {
   #neighbours = new WeakMap();
@@ -135,7 +135,7 @@ class Page {
 
   /* Scales */
 
-  /** What the x axis shows when nothing is zoomed, of both plans. */
+  /** The range of the x axis without zoom, for both plans. */
   wholeDomain() {
     return this.axis === 'time'
       ? [0, Math.max(...this.graphs.map((graph) => graph.edges[graph.steps]), 1)]
@@ -150,7 +150,7 @@ class Page {
     return Math.max(...this.graphs.map((graph) => graph.streams.length));
   }
 
-  /** How much the y axis of an arena shows, of both plans. */
+  /** The range of an arena's y axis, for both plans. */
   arenaBytes(name) {
     return 1.06 * this.#arenaSize(name);
   }
@@ -282,7 +282,7 @@ class Page {
     return this.tableOf(item).get('name', item.row);
   }
 
-  /** What an item is in one of the plans: itself, or what has its name in the other. */
+  /** The item in one of the plans: itself, or the item with its name in the other plan. */
   itemIn(plan, item) {
     if (item.plan === plan) {
       return item;
@@ -310,7 +310,7 @@ class Page {
     this.maps.forEach((map) => map.mark());
   }
 
-  /** The buffers that an item is made from and goes into, as rows of one of the plans. */
+  /** The buffers that an item is made from and used for, as rows of one of the plans. */
   neighboursOf(plan, item) {
     if (!this.#neighbours.has(item)) {
       this.#neighbours.set(item, []);
@@ -376,7 +376,7 @@ class Page {
     return [el('strong', {}, this.nameOf(item)), ...lines.filter((line) => line).map((line) => el('div', {}, line))];
   }
 
-  /** After other filters or another search. */
+  /** Updates the page after a change of filters or search. */
   filtered() {
     this.panels.lists();
     this.maps.forEach((map) => map.draw());

@@ -49,7 +49,7 @@ class PlanMap {
     return this.#canvas;
   }
 
-  /** How many rectangles the last frame has. */
+  /** The number of rectangles in the last frame. */
   get drawn() {
     return this.#painter.drawn;
   }
@@ -124,7 +124,7 @@ class PlanMap {
     new ResizeObserver(() => this.resize()).observe(this.frame);
   }
 
-  /** Takes the size of the frame, if it is another one. */
+  /** Adopts the size of the frame, if it has changed. */
   resize() {
     const frame = this.frame.getBoundingClientRect();
     const width = Math.floor(frame.width);
@@ -146,7 +146,7 @@ class PlanMap {
     this.#contexts.forEach((context) => context.setTransform(ratio, 0, 0, ratio, 0, 0));
     this.#layout();
     this.rescale();
-    // At once: what was drawn before is gone.
+    // Draw at once: resizing has erased the canvas.
     this.#paint();
   }
 
@@ -183,7 +183,7 @@ class PlanMap {
     }
   }
 
-  /** After a change of axis, zoom range or size. */
+  /** Updates the scales after a change of axis, zoom range or size. */
   rescale() {
     const {graph} = this;
     this.#place();
@@ -202,7 +202,7 @@ class PlanMap {
     this.zoomed(this.page.transform);
   }
 
-  /** Shows what a transform leads to. */
+  /** Applies a transform of the zoom. */
   zoomed(transform) {
     this.#canvas.__zoom = transform;
     this.x = transform.rescaleX(this.base);
@@ -230,7 +230,7 @@ class PlanMap {
     this.arenas.forEach((arena) => this.#panY(arena, part * (arena.bottom - arena.top)));
   }
 
-  /** Shows the offsets that anything in the window takes, and no others. */
+  /** Shows only the offsets that are used in the window. */
   fitWindow() {
     const {graph} = this;
     const [from, to] = this.visible();
@@ -257,7 +257,7 @@ class PlanMap {
     this.draw();
   }
 
-  /** From a place on the axis of offsets to pixels. */
+  /** Converts a place on the axis of offsets to pixels. */
   yOf(arena) {
     const span = this.page.arenaBytes(arena.name) / arena.zoom;
     return d3.scaleLinear([arena.low, arena.low + span], [arena.bottom, arena.top]);
@@ -267,7 +267,7 @@ class PlanMap {
     return this.arenas.find((arena) => y >= arena.top && y <= arena.bottom) ?? null;
   }
 
-  /** From which step to which the window reaches. */
+  /** The first and last step in the window. */
   visible() {
     const [from, to] = this.x.domain();
     return [d3.bisectRight(this.at, from) - 3, d3.bisectLeft(this.at, to) + 1];
@@ -307,14 +307,14 @@ class PlanMap {
     });
   }
 
-  /** Draws what changes with selection and pointer. */
+  /** Draws everything that changes with selection and pointer. */
   mark() {
     if (this.x) {
       this.#marks.paint();
     }
   }
 
-  /** From where to where a step reaches on the x axis. */
+  /** The range of a step on the x axis. */
   spanOf(step) {
     const {graph} = this;
     return this.page.axis === 'time'
@@ -322,7 +322,7 @@ class PlanMap {
       : [this.x(step), this.x(graph.until[step] + 1)];
   }
 
-  /** Where an item is drawn, in the canvas; null where it is out of view. */
+  /** Where an item is drawn, in the canvas; null if it is out of view. */
   rect(item) {
     const {graph} = this;
     const right = this.width - RIGHT;
@@ -354,7 +354,7 @@ class PlanMap {
     return clipped(from, top, to - from, LANE - 3, top, top + LANE - 3);
   }
 
-  /** What lies at a place, or next to it within a few pixels. */
+  /** The item at a place, or within a few pixels of it. */
   pick(x, y) {
     if (x < GUTTER || x > this.width - RIGHT || !this.x) {
       return null;

@@ -1,4 +1,4 @@
-/* What is selected, what it is connected to and where the pointer is, drawn into a map's upper canvas. */
+/* The selection, its connections and the pointer, drawn into a map's upper canvas. */
 
 class Marks {
   #map;

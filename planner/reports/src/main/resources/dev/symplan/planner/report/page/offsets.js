@@ -1,5 +1,5 @@
-/* The axis of an arena's offsets. Where one buffer alone takes most of an arena, its stretch is drawn shortened, as
- * the others could not be seen beside it. */
+/* The axis of an arena's offsets. If one buffer alone takes most of an arena, its stretch is drawn shortened:
+ * otherwise the other buffers would be too small to see. */
 
 /** The part of the axis that a shortened stretch takes. */
 const SHORTENED = 0.4;
@@ -17,7 +17,7 @@ class Offsets {
     /** The bytes that are drawn shortened; null if all are drawn alike. */
     this.stretch = long ? {from: long.from, to: long.to} : null;
     this.#knots = [[0, 0], [size, size], [2 * size, 2 * size]];
-    /** How many units of the axis a byte takes that is not drawn shortened. */
+    /** The units of the axis for each byte that is not drawn shortened. */
     this.unitsPerByte = 1;
     if (long) {
       this.unitsPerByte = ((1 - SHORTENED) * size) / (size - (long.to - long.from));
@@ -43,7 +43,7 @@ class Offsets {
       .filter(([from, to]) => from <= to);
   }
 
-  /** The place of the rip in the stretch; null without one. */
+  /** The place of the break in the stretch; null without one. */
   get rip() {
     return this.stretch && (this.at(this.stretch.from) + this.at(this.stretch.to)) / 2;
   }
@@ -58,7 +58,7 @@ function interpolated(knots, from, to, value) {
   return b[from] === a[from] ? b[to] : a[to] + ((value - a[from]) / (b[from] - a[from])) * (b[to] - a[to]);
 }
 
-/** The longest ranges of offsets that at most one buffer of each plan ever takes, the same all along. */
+/** The longest ranges of offsets that at most one buffer of each plan ever uses, the same one throughout. */
 function soleRuns(plans) {
   const events = plans.flatMap((buffers, plan) => buffers.flatMap(({offset, end}, i) =>
     [{at: offset, plan, i, open: true}, {at: end, plan, i, open: false}])).sort((a, b) => a.at - b.at);

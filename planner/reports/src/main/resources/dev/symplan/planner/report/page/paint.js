@@ -1,4 +1,4 @@
-/* What a map shows, drawn into its lower canvas. */
+/* The contents of a map, drawn into its lower canvas. */
 
 const LABELS = 600;
 
@@ -156,7 +156,7 @@ class Painter {
     }
   }
 
-  /** What the lines across an arena mean, in its heading, where they cover nothing. */
+  /** The legend of the lines across an arena, in its heading, where it covers nothing. */
   #legend(context, arena, left) {
     const {ink, muted} = this.colours;
     const sizes = [arena.bytes, arena.bound].map(Words.bytes);
@@ -189,7 +189,7 @@ class Painter {
     }
   }
 
-  /** The rip across a stretch of offsets that is drawn shortened. */
+  /** The break across a stretch of offsets that is drawn shortened. */
   #rip(context, at) {
     const {paper, muted} = this.colours;
     const right = this.#map.width - RIGHT;
@@ -217,7 +217,7 @@ class Painter {
     const [y0, ys] = linear(y);
     const right = this.#map.width - RIGHT;
     this.#cells.fill(0);
-    // Where buffers are few, each can be seen; where they are many, their colours mix.
+    // Few buffers can each be seen; the colours of many buffers mix.
     const seen = arena.buffers.length * Math.min((to - from) / graph.steps, 1);
     const least = seen < 4 * (arena.bottom - arena.top) ? 1 : 0.1;
     const fill = (buffers, passing) => {
@@ -237,7 +237,7 @@ class Painter {
         }
         const height = bottom - top;
         if (width < 1 && height < 1) {
-          // Many lie in one pixel; the first stands for all.
+          // Many buffers share a pixel; the first stands for all of them.
           const cell = Math.floor(top) * this.#map.width + Math.floor(left);
           if (this.#cells[cell]) {
             continue;
@@ -290,7 +290,7 @@ class Painter {
       const centre = top + height / 2;
       const middle = Math.abs(centre - rip) < 16 && height > 50 ? rip + 18 : centre;
       if (symmetric) {
-        // Letters on hatching need a ground of their own.
+        // Letters on hatching need a plain background.
         context.fillStyle = fills[role][1];
         context.fillRect(left + 2, middle - 7, context.measureText(text).width + 5, 14);
       }
@@ -374,7 +374,7 @@ class Painter {
     const seen = stream.steps
       .map((step) => ({step, kind: schedule.get('kind', step), span: this.#map.spanOf(step)}))
       .filter(({span: [from, to]}) => to >= GUTTER && from <= right);
-    // Collectives are what people look for: where they are few, none is narrower than 2 pixels.
+    // People look for collectives: if there are few, none is narrower than 2 pixels.
     const few = seen.filter(({kind}) => kind === 'start').length < (right - GUTTER) / 8;
     for (const {step, kind, span: [from, to]} of seen) {
       const look = passes && !passes[step] ? 'dimmed' : kind;
@@ -445,12 +445,12 @@ class Painter {
   }
 }
 
-/** The distance between ticks: a power of two, so that about so many fit. */
+/** The distance between ticks: a power of two, so that about this many fit. */
 function byteStep([low, high], ticks) {
   return 2 ** Math.ceil(Math.log2(Math.max((high - low) / Math.max(ticks, 2), 1)));
 }
 
-/** A name cut to what fits into so many pixels, in 11 px letters. */
+/** A name, cut to fit into this many pixels, in 11 px letters. */
 function shortened(name, width) {
   const letters = Math.floor(width / 6.5);
   return name.length <= letters ? name : letters > 2 ? name.slice(0, letters - 1) + '…' : '';

@@ -1,4 +1,4 @@
-/* What stands beside the maps: answers, lists, differences, and the story of what is selected. */
+/* The panels beside the maps: answers, lists, differences, and details of the selection. */
 
 class Panels {
   #page;
@@ -47,7 +47,7 @@ class Panels {
     }
   }
 
-  /** Fills both lists with what passes the filters, and is found where something is searched for. */
+  /** Fills both lists with the rows that pass the filters and match the search. */
   lists() {
     const page = this.#page;
     const graph = page.graphs[0];
@@ -131,7 +131,7 @@ class Panels {
     }, kind === 'buffer' ? this.#swatch(graph, row) : null, text ?? table.get('name', row));
   }
 
-  /** Variants as bars, the fastest first; what cannot run says why. */
+  /** Variants as bars, the fastest first, each that cannot run with its reason. */
   #verdicts(plan, row) {
     const verdicts = this.#page.graphs[plan].verdicts(row);
     const able = verdicts.filter((v) => v.eligible).sort((a, b) => a.micros - b.micros);
@@ -141,7 +141,7 @@ class Panels {
     const rows = able.map((v) => {
       const percent = chosen ? Math.round(100 * (v.micros / chosen.micros - 1)) : 0;
       const words = [
-        v.chosen ? v.reason : percent === 0 ? 'hardly slower' : `${Math.abs(percent)} % ${percent > 0 ? 'slower' : 'faster'}`,
+        v.chosen ? v.reason : percent === 0 ? 'about as fast' : `${Math.abs(percent)} % ${percent > 0 ? 'slower' : 'faster'}`,
         v.threshold,
         v.staging > 0 ? `${Words.micros(v.staging)} of it for copies` : '',
         details.size > 1 ? v.detail : '',
@@ -159,14 +159,14 @@ class Panels {
       details.size === 1 && detail ? el('p', {class: 'muted'}, `These times are ${detail}.`) : null);
   }
 
-  /** What it would take for a collective to do better. */
+  /** How a collective could be improved. */
   #better(plan, row) {
     const better = this.#page.graphs[plan].collectives.get('better', row) ?? [];
     return better.length === 0 ? null
-      : el('div', {class: 'better'}, el('h3', {}, 'How to do better'), better.map((words) => el('p', {}, words)));
+      : el('div', {class: 'better'}, el('h3', {}, 'How to improve this'), better.map((words) => el('p', {}, words)));
   }
 
-  /** The questions that people come with, answered. */
+  /** Answers to the questions that people come with. */
   answers() {
     const page = this.#page;
     const graph = page.graphs[0];
@@ -201,7 +201,7 @@ class Panels {
     const card = (...children) => el('section', {class: 'card', 'data-testid': 'answer-slowest'},
       el('h3', {}, 'Which collective is the slowest, and why this variant?'), ...children);
     if (row < 0) {
-      return card(el('p', {}, 'There are no collectives.'));
+      return card(el('p', {}, 'The plan has no collectives.'));
     }
     const table = graph.collectives;
     return card(
@@ -320,7 +320,7 @@ class Panels {
     });
     return [this.#facts([
       ['size', `${Words.bytes(graph.bytes[row])}${get('type') ? ` · ${get('type')}` : ''}`],
-      ['lies in', Words.address(graph, row)],
+      ['location', Words.address(graph, row)],
       ['reached', Words.space(graph, row)],
       ['lives', Words.life(graph, row)],
       ['because', get('because')],
@@ -330,7 +330,7 @@ class Panels {
       ['collectives', collective.length > 0
         ? el('span', {class: 'links'}, collective.slice(0, 24).flatMap((c) => [this.#link(plan, 'collective', c), ' '])) : ''],
       ['made from', this.#links(plan, flow.from)],
-      ['goes into', this.#links(plan, flow.to)],
+      ['used for', this.#links(plan, flow.to)],
     ])];
   }
 
@@ -386,7 +386,7 @@ class Panels {
     ])];
   }
 
-  /** In what the plans differ. */
+  /** The differences between the plans. */
   differences(difference) {
     const tab = document.getElementById('tab-diff');
     const wasHidden = tab.hidden;
@@ -407,7 +407,7 @@ class Panels {
     const section = (title, ...content) => el('section', {class: 'card'}, el('h3', {}, title), ...content);
     panel.replaceChildren(
       ...(difference.same ? [section('No difference', el('p', {}, 'Both files contain the same plan.'))]
-        : difference.nothing ? [section('Offsets', el('p', {}, 'They differ; everything else is the same.'))] : []),
+        : difference.nothing ? [section('Offsets', el('p', {}, 'Only the offsets differ.'))] : []),
       ...(heads.length === 0 ? [] : [section('Plan, memory and time', table(heads, (row) => el('tr', {},
         el('th', {scope: 'row'}, row.title), change(row), el('td', {class: row.less ? 'better' : null}, row.by ?? ''))))]),
       ...(difference.collectives.length === 0 ? [] : [

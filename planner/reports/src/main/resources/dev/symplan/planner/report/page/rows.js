@@ -2,7 +2,7 @@
 
 const ROW = 28;
 
-/** A list of any length, of which only what is seen exists as elements. */
+/** A list of any length. Only its visible rows exist as elements. */
 class Rows {
   #items = [];
   #selected = -1;

@@ -1,4 +1,4 @@
-/* What tests and the console may look at: `window.symplan`. */
+/* The state for tests and the console: `window.symplan`. */
 
 function expose(page) {
   const described = (item) => item && {

@@ -25,7 +25,7 @@ final class AttentionGraphs {
   /**
    * A graph, and the names of its tensors in memory.
    *
-   * @param uids in the order of the step's tensors, scratch memory behind them
+   * @param uids in the order of the step's tensors, scratch memory after them
    * @param scratch bytes of each piece of scratch memory
    */
   record Built(OperationGraph graph, ImmutableList<Long> uids, ImmutableList<Long> scratch) {}
@@ -67,7 +67,7 @@ final class AttentionGraphs {
     var exponentials =
         graph.map(cudnn.CUDNN_POINTWISE_EXP, graph.map(cudnn.CUDNN_POINTWISE_SUB, scored, most));
     var sum = graph.reduceRows(cudnn.CUDNN_REDUCE_TENSOR_ADD, exponentials);
-    // The pattern that cuDNN knows has the logarithms even where nobody reads them.
+    // The pattern that cuDNN knows has the logarithms even if nothing reads them.
     var logs =
         step.logs().isPresent()
             ? real(ofRows(sum.sizes()))

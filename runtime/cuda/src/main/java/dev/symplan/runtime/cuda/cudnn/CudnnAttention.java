@@ -26,10 +26,12 @@ import org.bytedeco.javacpp.Pointer;
  */
 public final class CudnnAttention implements AutoCloseable {
 
-  /** What all is aligned to within the workspace, in bytes. */
+  /** The alignment of all parts of the workspace, in bytes. */
   private static final long ALIGNMENT = 256;
 
-  /** What a plan depends on: everything about a step but addresses and names. */
+  /**
+   * The properties of a step that a cuDNN plan depends on: everything except addresses and names.
+   */
   private record Key(
       boolean backward,
       ImmutableList<TensorType> types,
@@ -83,7 +85,7 @@ public final class CudnnAttention implements AutoCloseable {
   public record Prepared(long workspaceBytes, LongConsumer call) {}
 
   /**
-   * {@return the step; empty where cuDNN refuses it}
+   * {@return the step; empty if cuDNN refuses it}
    *
    * @param locations pointers to tensors on the GPU, where they are when the step is called
    */
@@ -94,7 +96,7 @@ public final class CudnnAttention implements AutoCloseable {
   }
 
   /**
-   * {@return the step; empty where cuDNN refuses it}
+   * {@return the step; empty if cuDNN refuses it}
    *
    * @param locations pointers to tensors on the GPU, where they are when the step is called
    */

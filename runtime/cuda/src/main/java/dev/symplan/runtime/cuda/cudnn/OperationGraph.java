@@ -19,10 +19,10 @@ import org.bytedeco.javacpp.Pointer;
  */
 final class OperationGraph implements AutoCloseable {
 
-  /** What every real tensor begins at a multiple of, in bytes. */
+  /** The alignment of every real tensor, in bytes. */
   private static final int ALIGNMENT = 16;
 
-  /** How many engines are tried, best first. */
+  /** The maximum number of engines to try, the best first. */
   private static final int MAX_ENGINES = 8;
 
   /** A tensor of the graph; {@code uid} is its name in an execution. */

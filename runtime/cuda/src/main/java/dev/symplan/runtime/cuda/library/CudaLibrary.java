@@ -7,7 +7,7 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.stream.IntStream;
 
-/** What backend cuda calls, each behind those that it needs itself. */
+/** The libraries of backend cuda, each after those that it needs itself. */
 enum CudaLibrary {
   DRIVER("libcuda.so.1", "the driver's own", "cuDriverGetVersion"),
   RUNTIME("libcudart.so.13", "memory, streams and graphs", "cudaRuntimeGetVersion"),

@@ -78,7 +78,7 @@ public final class Libraries {
           .put("ncclSend", 20700)
           .buildOrThrow();
 
-  /** What the binding needs of cuDNN, each behind those that it needs: of one version, all. */
+  /** What the binding needs of cuDNN, each after those that it needs: of one version, all. */
   private static final ImmutableList<String> CUDNN_PARTS =
       ImmutableList.of(
           "libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_adv.so.9", "libcudnn_cnn.so.9");
@@ -138,7 +138,7 @@ public final class Libraries {
     }
     var driver = find(CudaLibrary.DRIVER).library();
     if (driver.isEmpty()) {
-      return Optional.of("there is no NVIDIA driver: libcuda.so.1 cannot be loaded");
+      return Optional.of("no NVIDIA driver was found: libcuda.so.1 cannot be loaded");
     }
     return driverProblem(driver.get()).or(this::problemOfLibraries).or(Libraries::bind);
   }
@@ -153,7 +153,7 @@ public final class Libraries {
       case NvidiaDriver.Unusable(var why) -> Optional.of(why);
       case NvidiaDriver.Started(var driver) -> {
         if (driver.gpus() == 0) {
-          yield Optional.of("the NVIDIA driver finds no GPU");
+          yield Optional.of("the NVIDIA driver found no GPU");
         }
         int cuda = CudaLibrary.driver(library).orElse(0);
         yield cuda >= OLDEST_CUDA

@@ -24,14 +24,14 @@ import java.util.stream.Stream;
  * does: in {@code LD_LIBRARY_PATH} and the cache of {@code ldconfig}.
  *
  * @param before folders that come before the loader's, the most explicit first
- * @param after folders that come behind them
+ * @param after folders that come after them
  */
 record LibrarySearch(ImmutableList<Path> before, ImmutableList<Path> after) {
 
-  /** What an {@link Attempt} calls the places that only the loader knows. */
+  /** The name in an {@link Attempt} for the places that only the loader knows. */
   static final String LOADER = "the loader's own places";
 
-  /** Where providers of machines and other systems than the usual ones have the driver. */
+  /** Folders in which some cloud machines and less common systems have the driver. */
   private static final ImmutableList<Path> DRIVERS =
       ImmutableList.of(
           Path.of("/usr/local/nvidia/lib64"),
@@ -39,9 +39,9 @@ record LibrarySearch(ImmutableList<Path> before, ImmutableList<Path> after) {
           Path.of("/run/opengl-driver/lib"));
 
   /**
-   * What a search came to.
+   * The result of a search.
    *
-   * @param library empty where there is none that can be loaded
+   * @param library empty if none can be loaded
    * @param looked where it was not, before it was found
    */
   record Finding(Optional<SharedLibrary> library, ImmutableList<Attempt> looked) {}

@@ -63,7 +63,7 @@ final class NvidiaDriver {
     int status = library.call("cuInit", 0);
     // The driver of a machine without any GPU says so already here.
     if (status == NO_DEVICE) {
-      return new Unusable("the NVIDIA driver finds no GPU");
+      return new Unusable("the NVIDIA driver found no GPU");
     }
     if (status != 0) {
       return new Unusable(

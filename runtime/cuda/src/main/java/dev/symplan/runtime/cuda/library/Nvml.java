@@ -39,7 +39,7 @@ final class Nvml implements AutoCloseable {
   /**
    * One end of a link that is up.
    *
-   * @param peer the bus id of the GPU at the other end; empty where that is a switch
+   * @param peer the bus id of the GPU at the other end; empty if that is a switch
    */
   private record End(Optional<String> peer) {}
 

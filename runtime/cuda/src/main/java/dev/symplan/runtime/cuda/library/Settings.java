@@ -14,8 +14,8 @@ import java.util.TreeMap;
 import java.util.stream.Stream;
 
 /**
- * The variables that change how libraries behave, where they are looked for and who is which rank.
- * NCCL reads files, too: what they set counts where the environment does not.
+ * The variables that change how libraries behave, where they are searched for, and which process is
+ * which rank. NCCL reads files, too: what they set counts where the environment does not.
  */
 final class Settings {
   private static final ImmutableList<String> PREFIXES =

@@ -59,7 +59,7 @@ public final class SharedLibrary {
     this.handle = handle;
   }
 
-  /** What came of an attempt to load a library. */
+  /** The result of an attempt to load a library. */
   sealed interface Outcome {}
 
   record Loaded(SharedLibrary library) implements Outcome {}
@@ -110,7 +110,7 @@ public final class SharedLibrary {
     return address(function).isPresent();
   }
 
-  /** {@return a function that takes such arguments; empty where the library has none so named} */
+  /** {@return a function that takes such arguments; empty if the library has none so named} */
   Optional<MethodHandle> function(String function, FunctionDescriptor descriptor) {
     return address(function).map(address -> LINKER.downcallHandle(address, descriptor));
   }
