@@ -49,13 +49,19 @@ public final class SealPlan extends ProgramPass {
     return new Plan(
         context.graphOfRank().getFirst().name(),
         context.target(),
+        context.topology(),
         context.options().multicast(),
         program.groups(),
         program.declarations(),
         rankPlans,
         planOfRank,
         symmetric,
-        PlanDigest.of(symmetric.bytes(), program.groups(), rankPlans, planOfRank),
+        PlanDigest.of(
+            context.topology().unlike(context.target()),
+            symmetric.bytes(),
+            program.groups(),
+            rankPlans,
+            planOfRank),
         ImmutableList.<Rewrite>builder()
             .addAll(graph.get(RewriteSearch.LAYOUTS))
             .addAll(graph.get(RewriteSearch.BUCKETS))

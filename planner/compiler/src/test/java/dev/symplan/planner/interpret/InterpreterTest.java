@@ -228,6 +228,7 @@ class InterpreterTest {
     return new Plan(
         plan.name(),
         plan.target(),
+        plan.topology(),
         plan.multicast(),
         plan.groups(),
         plan.declarations(),

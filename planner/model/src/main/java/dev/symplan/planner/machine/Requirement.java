@@ -7,8 +7,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * What must hold before a variant can carry out a collective between ranks of one host. {@link
- * Eligibility} says whether it does.
+ * What must hold before a variant can carry out a collective between ranks of one NVLink domain.
+ * {@link Eligibility} says whether it does.
  *
  * <p>Versions of NCCL are {@code major * 10000 + minor * 100 + patch}.
  */

@@ -10,6 +10,8 @@ import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
+import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.pass.analysis.Collective;
 import java.util.List;
@@ -19,16 +21,20 @@ import java.util.Objects;
  * The values that all passes of one compilation read and none changes.
  *
  * @param graphOfRank the graph that each rank runs
+ * @param topology where the ranks are
  * @param groups by name
+ * @param reaches how the ranks of each group lie
  * @param warnings from the reading of the program
  */
 public record PassContext(
     Program program,
     ImmutableList<Graph> graphOfRank,
     Target target,
+    Topology topology,
     CompileOptions options,
     CostModel costs,
     ImmutableMap<String, ProcessGroup> groups,
+    ImmutableMap<String, Reach> reaches,
     ImmutableList<Diagnostic> warnings,
     PassObserver observer) {
 
@@ -36,6 +42,7 @@ public record PassContext(
       Program program,
       List<Graph> graphOfRank,
       Target target,
+      Topology topology,
       CompileOptions options,
       List<Diagnostic> warnings,
       PassObserver observer) {
@@ -43,16 +50,20 @@ public record PassContext(
         program,
         ImmutableList.copyOf(graphOfRank),
         target,
+        topology,
         options,
         new CostModel(target),
         Maps.uniqueIndex(program.groups(), ProcessGroup::name),
+        program.groups().stream()
+            .collect(ImmutableMap.toImmutableMap(ProcessGroup::name, topology::reach)),
         ImmutableList.copyOf(warnings),
         observer);
   }
 
   /** {@return the same compilation, for a candidate that is planned with other options} */
   public PassContext with(CompileOptions other) {
-    return new PassContext(program, graphOfRank, target, other, costs, groups, warnings, observer);
+    return new PassContext(
+        program, graphOfRank, target, topology, other, costs, groups, reaches, warnings, observer);
   }
 
   /** {@return a declared group} */
@@ -67,6 +78,11 @@ public record PassContext(
             && !(def.symmMemArgs().isEmpty() && def.symmMemResults().isEmpty()))
         || options.variants().containsKey(collective.name())
         || (!options.freeVariants() && collective.algorithm().isPresent());
+  }
+
+  /** {@return how the ranks of a declared group lie} */
+  public Reach reach(String group) {
+    return Objects.requireNonNull(reaches.get(group));
   }
 
   /** {@return the number of ranks in each part of a declared group} */

@@ -149,11 +149,12 @@ final class ReasonTexts {
               "Another `--backend`, if it is what runs the plan.");
       case NO_PEER_ACCESS ->
           words(
-              "The group, or a part of it, has ranks on different hosts, which cannot access each"
-                  + " other's memory. Ranks fill hosts in order: rank r is on host r / `gpus`.",
+              "The group, or a part of it, has ranks in different NVLink domains, which cannot"
+                  + " access each other's memory. A domain is one host, unless the target's"
+                  + " `hosts_per_domain` says otherwise.",
               "The collective runs on plain NCCL. A custom op that requires symmetric memory is"
                   + " refused.",
-              "Groups within one host; a target of more GPUs.");
+              "Groups within one domain; other `--hosts`; a target of more GPUs.");
       case NOT_SYMMETRIC ->
           words(
               "The op is registered (`symm_mem`) to have its operand or result in symmetric memory,"
@@ -263,7 +264,7 @@ final class ReasonTexts {
           words(
               "No variant that can run moves slices that are rows at a distance; NCCL does not.",
               "The copies around the collective stay.",
-              "A group within one host; another `--backend` or `--variant`.");
+              "A group within one NVLink domain; another `--backend` or `--variant`.");
     };
   }
 
