@@ -30,6 +30,7 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.Plan;
 import java.util.ArrayList;
 import java.util.List;
@@ -100,16 +101,23 @@ public final class RandomPrograms {
   /** A program, and the compiler's plan of it under random options. */
   public record Planned(Program program, Plan plan) {}
 
-  /** {@return the compiler's plan of a random program under random options} */
+  /**
+   * {@return the compiler's plan of a random program under random options} Collectives between
+   * hosts may have phases, which add in another order than the program's.
+   */
   static Plan plan(long seed) {
-    return planned(seed).plan();
+    return planned(seed, Mode.values()[(int) (seed % 3)]).plan();
   }
 
   /**
    * {@return a random program and its plan; every third has ops without rules, every fourth several
-   * graphs}
+   * graphs, and every fifth may be for two hosts}
    */
   public static Planned planned(long seed) {
+    return planned(seed, Mode.OFF);
+  }
+
+  private static Planned planned(long seed, Mode hierarchical) {
     var random = new Random(seed);
     var options =
         CompileOptions.DEFAULT
@@ -123,10 +131,16 @@ public final class RandomPrograms {
     var whole = program(random, seed % 3 == 0);
     var program = seed % 4 == 1 ? Cuts.cut(whole, new Random(seed)) : whole;
     var budget = random.nextInt(3) == 0 ? OptionalDouble.empty() : OptionalDouble.of(100);
-    var modes = RewriteOptions.Mode.values();
+    var modes = Mode.values();
     var rewrites =
         new RewriteOptions(
-            modes[random.nextInt(3)], modes[random.nextInt(3)], modes[random.nextInt(3)]);
+            modes[random.nextInt(3)],
+            modes[random.nextInt(3)],
+            modes[random.nextInt(3)],
+            hierarchical);
+    if (seed % 5 == 2 && reachesNoPeers(whole)) {
+      options = options.withHosts(ImmutableIntArray.of(2, 2)).withVariants(ImmutableMap.of());
+    }
     var objective = Objective.values()[random.nextInt(Objective.values().length)];
     var prefetch = random.nextInt(3) > 0 ? OptionalInt.empty() : OptionalInt.of(random.nextInt(3));
     var plan =
@@ -139,6 +153,12 @@ public final class RandomPrograms {
                     .withPrefetch(prefetch))
             .compile(program);
     return new Planned(program, plan);
+  }
+
+  private static boolean reachesNoPeers(Program program) {
+    return program.graphs().stream()
+        .flatMap(graph -> graph.ops().stream())
+        .noneMatch(op -> op.def().equals(EXCHANGE));
   }
 
   private static ImmutableMap<String, Variant> variants(Random random) {

@@ -64,7 +64,7 @@ public final class Eligibility {
     }
 
     /** {@return whether each rank sends, and gets, as many rows from all} */
-    boolean hasEqualRows() {
+    public boolean hasEqualRows() {
       return op.collective()
           .map(call -> areEqual(call.inputSplits()) && areEqual(call.outputSplits()))
           .orElse(true);

@@ -1,8 +1,6 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableMap;
-import com.google.common.collect.Maps;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.graph.Graph;
@@ -15,26 +13,21 @@ import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.pass.analysis.Collective;
 import java.util.List;
-import java.util.Objects;
 
 /**
  * The values that all passes of one compilation read and none changes.
  *
  * @param graphOfRank the graph that each rank runs
- * @param topology where the ranks are
- * @param groups by name
- * @param reaches how the ranks of each group lie
+ * @param groups the declared ones, and those of hierarchical collectives
  * @param warnings from the reading of the program
  */
 public record PassContext(
     Program program,
     ImmutableList<Graph> graphOfRank,
     Target target,
-    Topology topology,
     CompileOptions options,
     CostModel costs,
-    ImmutableMap<String, ProcessGroup> groups,
-    ImmutableMap<String, Reach> reaches,
+    JobGroups groups,
     ImmutableList<Diagnostic> warnings,
     PassObserver observer) {
 
@@ -50,25 +43,21 @@ public record PassContext(
         program,
         ImmutableList.copyOf(graphOfRank),
         target,
-        topology,
         options,
         new CostModel(target),
-        Maps.uniqueIndex(program.groups(), ProcessGroup::name),
-        program.groups().stream()
-            .collect(ImmutableMap.toImmutableMap(ProcessGroup::name, topology::reach)),
+        JobGroups.of(program.groups(), topology),
         ImmutableList.copyOf(warnings),
         observer);
   }
 
   /** {@return the same compilation, for a candidate that is planned with other options} */
   public PassContext with(CompileOptions other) {
-    return new PassContext(
-        program, graphOfRank, target, topology, other, costs, groups, reaches, warnings, observer);
+    return new PassContext(program, graphOfRank, target, other, costs, groups, warnings, observer);
   }
 
   /** {@return a declared group} */
   public ProcessGroup group(String name) {
-    return Objects.requireNonNull(groups.get(name));
+    return groups.get(name);
   }
 
   /** {@return whether the options or the graph decide how a collective must run} */
@@ -82,7 +71,7 @@ public record PassContext(
 
   /** {@return how the ranks of a declared group lie} */
   public Reach reach(String group) {
-    return Objects.requireNonNull(reaches.get(group));
+    return groups.reach(group);
   }
 
   /** {@return the number of ranks in each part of a declared group} */

@@ -220,14 +220,15 @@ final class ReasonTexts {
       case FASTER -> words("It is predicted to be faster.", "The collectives are rewritten.", "-");
       case WANTED ->
           words(
-              "`--bucket on`, `--chunk on` or `--layouts on` asks for it wherever it is possible.",
+              "`--bucket on`, `--chunk on`, `--layouts on` or `--hierarchical on` asks for it"
+                  + " wherever it is possible.",
               "The collectives are rewritten, faster or not.",
               "`auto`, to let predicted times decide.");
       case NO_GAIN ->
           words(
               "It is not predicted to be faster.",
               "The collectives stay.",
-              "`--bucket on`, `--chunk on` or `--layouts on` to try it.");
+              "`--bucket on`, `--chunk on`, `--layouts on` or `--hierarchical on` to try it.");
       case DEPENDENT -> words("One uses the other's result.", "They stay separate.", "-");
       case NEEDED_EARLIER ->
           words(
@@ -254,7 +255,8 @@ final class ReasonTexts {
           words(
               "The collectives would be faster, but the plan would be slower or much larger.",
               "The predicted rewrites are undone.",
-              "`--bucket on`, `--chunk on` or `--layouts on` to rewrite anyway.");
+              "`--bucket on`, `--chunk on`, `--layouts on` or `--hierarchical on` to rewrite"
+                  + " anyway.");
       case OTHER_KIND ->
           words(
               "The groups, reductions or element types differ.",
@@ -265,6 +267,22 @@ final class ReasonTexts {
               "No variant that can run moves slices that are rows at a distance; NCCL does not.",
               "The copies around the collective stay.",
               "A group within one NVLink domain; another `--backend` or `--variant`.");
+      case UNEQUAL_DOMAINS ->
+          words(
+              "The group, or a part of it, has more ranks in one NVLink domain than in another.",
+              "The collective runs on NCCL, between all ranks.",
+              "`--hosts` or groups with as many ranks in each domain.");
+      case RANK_ORDER ->
+          words(
+              "The ranks of an NVLink domain do not follow each other in the group, so phases would"
+                  + " give slices in another order.",
+              "The collective runs on NCCL, between all ranks.",
+              "A group that lists the ranks of one domain after those of another.");
+      case UNEVEN ->
+          words(
+              "What the collective moves does not divide into equal, contiguous slices.",
+              "The collective runs on NCCL, between all ranks.",
+              "Sizes that the number of ranks in a domain divides.");
     };
   }
 

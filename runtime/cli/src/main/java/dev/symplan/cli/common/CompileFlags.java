@@ -183,6 +183,16 @@ public final class CompileFlags {
   private String layouts;
 
   @Option(
+      names = "--hierarchical",
+      paramLabel = "WHEN",
+      description = {
+        "Run collectives between NVLink domains in phases, within domains and across them: auto (if"
+            + " it is predicted to be faster; the default), on (wherever possible) or off."
+      },
+      defaultValue = "auto")
+  private String hierarchical;
+
+  @Option(
       names = "--no-reorder",
       description = "Keep the order of the ops, even if another order needs less memory.")
   private boolean noReorder;
@@ -333,7 +343,10 @@ public final class CompileFlags {
         .withFusion(!noFusion)
         .withRewrites(
             new RewriteOptions(
-                mode("--bucket", bucket), mode("--chunk", chunk), mode("--layouts", layouts)))
+                mode("--bucket", bucket),
+                mode("--chunk", chunk),
+                mode("--layouts", layouts),
+                mode("--hierarchical", hierarchical)))
         .withAcrossGraphs(acrossGraphs)
         .withReorderBudget(
             noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100));

@@ -45,6 +45,18 @@ public record CollectiveCost(
         copies.buildOrThrow());
   }
 
+  /** {@return the time of the variant that was selected, with that of its further launches} */
+  public static double chosenMicros(GraphState state, int k, PassContext context) {
+    var verdict =
+        state.get(SelectVariants.SELECTIONS).get(k).verdicts().stream()
+            .filter(Verdict::chosen)
+            .findFirst()
+            .orElseThrow();
+    int tensors = state.analyses().getFirst().collectives().get(k).operands().size();
+    int launches = verdict.variant().isNccl() ? 0 : tensors - 1;
+    return verdict.totalMicros() + launches * context.costs().launchMicros();
+  }
+
   /** {@return the cost of both as one} */
   public CollectiveCost with(CollectiveCost other) {
     var sum = ImmutableMap.<Variant, Double>builder();

@@ -131,7 +131,10 @@ public final class Select {
                 own ->
                     eligibility
                         .reject(
-                            own.request(), variant, context.group(own.group()), context.topology())
+                            own.request(),
+                            variant,
+                            context.group(own.group()),
+                            context.groups().topology())
                         .stream())
             .findFirst();
     if (rejection.isPresent()) {
