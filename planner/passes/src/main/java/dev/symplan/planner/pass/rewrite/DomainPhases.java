@@ -15,7 +15,6 @@ import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -81,10 +80,7 @@ final class DomainPhases {
   }
 
   private Made split(Map<Integer, DomainGroups> split) {
-    var at = new HashMap<Integer, Integer>();
-    for (int k = 0; k < source.collectives().size(); k++) {
-      at.put(source.collectives().get(k).index(), k);
-    }
+    int k = 0;
     var ops = source.graph().ops();
     for (int i = 0; i < ops.size(); i++) {
       var op = ops.get(i);
@@ -94,15 +90,17 @@ final class DomainPhases {
         op.results().forEach(result -> awaited.add(result.id()));
         continue;
       }
-      boolean collective = at.containsKey(i);
+      boolean collective =
+          k < source.collectives().size() && source.collectives().get(k).index() == i;
       if (awaits || collective || op.def().isFence() || op.def().schema().mutates()) {
         finishLast();
       }
-      if (collective && split.get(at.get(i)) instanceof DomainGroups groups) {
-        new Emitter(at.get(i), groups).emit();
+      if (collective && split.get(k) instanceof DomainGroups groups) {
+        new Emitter(k, groups).emit();
       } else {
         copier.keep(op);
       }
+      k += collective ? 1 : 0;
     }
     finishLast();
     return new Made(copier.finish(), copies.build());
