@@ -3,6 +3,7 @@ package dev.symplan.planner;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
@@ -13,6 +14,7 @@ import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.plan.Plan;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -150,5 +152,37 @@ class HostsTest {
     var plan = Compiler.forDefaultTarget().with(options).compile(graph);
     assertThat(plan.target()).isEqualTo(Target.H200_X4);
     assertThat(plan.topology().text()).isEqualTo("2x4");
+  }
+
+  /** Ranks of one graph share its plan: only the lists of ranks are longer. */
+  @Test
+  void plansOfManyHostsStaySmall() {
+    var few = planOfWorld(16, "2x8");
+    var many = planOfWorld(1024, "128x8");
+    assertThat(many.rankPlans()).hasSize(1);
+    assertThat(many.rankPlans().getFirst().steps())
+        .hasSameSizeAs(few.rankPlans().getFirst().steps());
+    assertThat(many.rankPlans().getFirst().collectives()).hasSize(3);
+    // A rank is in three groups, with at most four digits, a comma and a space; and has its plan.
+    assertThat(PlanFile.toJson(many).length() - PlanFile.toJson(few).length())
+        .isLessThan(1024 * (3 * 8 + 8));
+  }
+
+  private static Plan planOfWorld(int ranks, String hosts) {
+    var text =
+        """
+        graph version 1
+        group all = %s
+        graph g(x: bf16[64, 64]) {
+          r = _c10d_functional::all_reduce(x, "sum", "all")
+          return r
+        }
+        """
+            .formatted(ProcessGroup.world("all", ranks).members().getFirst());
+    var phases = RewriteOptions.OFF.withHierarchical(RewriteOptions.Mode.ON);
+    return plan(
+        Target.H200_X8,
+        text,
+        CompileOptions.DEFAULT.withHosts(Topology.hosts(hosts).orElseThrow()).withRewrites(phases));
   }
 }
