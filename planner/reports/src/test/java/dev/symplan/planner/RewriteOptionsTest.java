@@ -26,8 +26,10 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
 class RewriteOptionsTest {
-  private static final RewriteOptions BUCKET = new RewriteOptions(Mode.AUTO, Mode.OFF, Mode.OFF);
-  private static final RewriteOptions CHUNK = new RewriteOptions(Mode.OFF, Mode.AUTO, Mode.OFF);
+  private static final RewriteOptions BUCKET =
+      new RewriteOptions(Mode.AUTO, Mode.OFF, Mode.OFF, Mode.OFF);
+  private static final RewriteOptions CHUNK =
+      new RewriteOptions(Mode.OFF, Mode.AUTO, Mode.OFF, Mode.OFF);
 
   private static final String TWO_SMALL =
       """
@@ -124,7 +126,7 @@ class RewriteOptionsTest {
               return s
             }
             """,
-            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r", "s");
     assertThat(only(plan).action()).isEqualTo(Action.APART);
     assertThat(only(plan).reason()).isEqualTo(Reason.NEEDED_EARLIER);
@@ -146,7 +148,7 @@ class RewriteOptionsTest {
               return s
             }
             """,
-            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r", "s");
     assertThat(only(plan).reason()).isEqualTo(Reason.DEPENDENT);
   }
@@ -168,7 +170,7 @@ class RewriteOptionsTest {
               return r, s, t, u
             }
             """,
-            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r", "s", "t", "u");
     assertThat(plan.rewrites())
         .allMatch(rewrite -> rewrite.reason() == Reason.OTHER_KIND)
@@ -181,7 +183,7 @@ class RewriteOptionsTest {
   void aVariantForcedByNameLeavesItsCollectiveAlone() {
     var options =
         CompileOptions.DEFAULT
-            .withRewrites(new RewriteOptions(Mode.ON, Mode.ON, Mode.OFF))
+            .withRewrites(new RewriteOptions(Mode.ON, Mode.ON, Mode.OFF, Mode.OFF))
             .withVariants(ImmutableMap.of("s", Variant.NCCL));
     var plan = plan(TWO_SMALL, options);
     assertThat(collectives(plan)).containsExactly("r", "s");
@@ -215,7 +217,9 @@ class RewriteOptionsTest {
     var plan = plan(LONG_LIVED, BUCKET);
     assertThat(collectives(plan)).containsExactly("g", "h");
     assertThat(only(plan).reason()).isEqualTo(Reason.MEMORY);
-    assertThat(collectives(plan(LONG_LIVED, new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF))))
+    assertThat(
+            collectives(
+                plan(LONG_LIVED, new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF))))
         .containsExactly("g+h");
   }
 
@@ -262,7 +266,7 @@ class RewriteOptionsTest {
               return p
             }
             """,
-            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF));
     // The third could join on ranks 0 and 2, but not on the others.
     for (int rank = 0; rank < 4; rank++) {
       assertThat(plan.forRank(rank).collectives()).hasSize(2);
@@ -284,7 +288,7 @@ class RewriteOptionsTest {
 
   @Test
   void aLargeProductIsReducedInPieces() {
-    var plan = plan(PRODUCT, new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF));
+    var plan = plan(PRODUCT, new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF));
     var rewrite = only(plan);
     assertThat(rewrite.action()).isEqualTo(Action.CHUNKED);
     assertThat(collectives(plan)).hasSize(rewrite.pieces()).startsWith("r_0", "r_1");
@@ -338,7 +342,7 @@ class RewriteOptionsTest {
               return r, y
             }
             """,
-            new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF));
+            new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r");
     assertThat(plan.rewrites()).isEmpty();
   }

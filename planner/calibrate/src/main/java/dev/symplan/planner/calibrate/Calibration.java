@@ -172,7 +172,9 @@ public record Calibration(
     return new Target(
         machine.name(),
         machine.gpus(),
+        machine.hostsPerDomain(),
         machine.link(),
+        machine.network(),
         machine.memoryRate(),
         machine.compute(),
         machine.launchMicros(),

@@ -64,7 +64,9 @@ final class MachineFit {
     return new Target(
         name,
         base.gpus(),
+        base.hostsPerDomain(),
         base.link(),
+        base.network(),
         memory.orElse(base.memoryRate()),
         new Compute(
             matrix.orElse(base.compute().matrixRate()),

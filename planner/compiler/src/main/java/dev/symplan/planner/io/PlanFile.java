@@ -97,6 +97,10 @@ public final class PlanFile {
     json.writeStringField("name", plan.name());
     json.writeFieldName("target");
     TargetFile.write(plan.target(), json);
+    var hosts = plan.topology().unlike(plan.target());
+    if (hosts.isPresent()) {
+      json.writeStringField("hosts", hosts.get());
+    }
     json.writeBooleanField("multicast", plan.multicast());
     json.writeStringField("digest", plan.digest());
     writeSize(json, "symmetric", plan.symmetric());

@@ -19,7 +19,9 @@ import dev.symplan.ir.json.PathErrors;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.TargetFile;
+import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.options.Objective;
@@ -152,6 +154,7 @@ final class PlanFileReader {
     return new Plan(
         root.get("name").text(),
         target,
+        topology(root, planOfRank.size(), target),
         root.get("multicast").bool(),
         program.groups(),
         program.declarations(),
@@ -163,6 +166,18 @@ final class PlanFileReader {
         reordering(root.get("reordering")),
         frontier(root.get("frontier")),
         ImmutableList.of());
+  }
+
+  /** Files without the field are of plans whose ranks fill the target's hosts. */
+  private static Topology topology(Json root, int ranks, Target target) {
+    return root.find("hosts")
+        .map(
+            field ->
+                Topology.ofHosts(
+                    Topology.hosts(field.text())
+                        .orElseThrow(() -> field.wrong("these are not hosts", "as in 4x8 or 8,4")),
+                    target))
+        .orElseGet(() -> Topology.of(ranks, target));
   }
 
   private static Rewrite rewrite(Json field) {

@@ -3,10 +3,15 @@ package dev.symplan.planner.pipeline;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.pass.Facts;
 import dev.symplan.planner.pass.GraphPass;
@@ -77,6 +82,8 @@ public final class Pipeline {
           // Fewer collectives first: what is left may be worth splitting.
           .add(RewriteSearch.bucket(DRAFT))
           .add(RewriteSearch.chunk(DRAFT))
+          // Last, so that merged collectives and pieces become hierarchical, too.
+          .add(RewriteSearch.hierarchies(DRAFT))
           // Rewrites change how long tensors live, and so which order is best.
           .add(new OrderSearch(DRAFT))
           .addAll(DRAFT)
@@ -109,15 +116,48 @@ public final class Pipeline {
       List<Diagnostic> warnings,
       PassObserver observer) {
     var graphOfRank = GraphChoice.of(program, options);
-    var machine = target.orElseGet(() -> Target.defaultFor(graphOfRank.size()));
+    int ranks = graphOfRank.size();
+    var machine =
+        target.orElseGet(() -> Target.defaultFor(options.hosts().stream().max().orElse(ranks)));
+    var topology = topology(options.hosts(), ranks, machine);
     var grouped = Groups.withWorld(program, graphOfRank);
-    var context = new PassContext(grouped, graphOfRank, machine, options, warnings, observer);
+    var context =
+        new PassContext(grouped, graphOfRank, machine, topology, options, warnings, observer);
     var state = new PlanState(ImmutableList.of(), Facts.NONE);
     for (var pass : PASSES) {
       state = run(pass, state, context);
       observer.after(pass, state, context);
     }
     return state.get(SealPlan.PLAN);
+  }
+
+  private static Topology topology(ImmutableIntArray hosts, int ranks, Target target) {
+    if (hosts.isEmpty()) {
+      return Topology.of(ranks, target);
+    }
+    int stated = hosts.stream().sum();
+    if (stated != ranks) {
+      throw badHosts(
+          "the hosts have %s, but the number of ranks is %s"
+              .formatted(Units.count(stated, "rank"), ranks));
+    }
+    int most = hosts.stream().max().orElseThrow();
+    if (most > target.gpus()) {
+      throw badHosts(
+          "a host has %s, but a host of %s has %s"
+              .formatted(
+                  Units.count(most, "rank"), target.name(), Units.count(target.gpus(), "GPU")));
+    }
+    return Topology.ofHosts(hosts, target);
+  }
+
+  private static CompileException badHosts(String message) {
+    return new CompileException(
+        Diagnostic.error(
+            DiagnosticCode.BAD_OPTION,
+            Span.NONE,
+            message,
+            "--hosts 2x8,4 means two hosts of 8 ranks and one of 4"));
   }
 
   private static PlanState run(Pass pass, PlanState state, PassContext context) {

@@ -12,6 +12,7 @@ import dev.symplan.planner.pass.rewrite.BucketCollectives;
 import dev.symplan.planner.pass.rewrite.BucketLives;
 import dev.symplan.planner.pass.rewrite.ChunkProducts;
 import dev.symplan.planner.pass.rewrite.FoldLayouts;
+import dev.symplan.planner.pass.rewrite.Hierarchy;
 import dev.symplan.planner.pass.rewrite.Rewriter;
 import dev.symplan.planner.pass.select.ForcedVariants;
 import dev.symplan.planner.plan.Frontier;
@@ -38,8 +39,11 @@ final class RewriteSearch extends GraphPass {
   /** Which collectives took over the copies around them, and which did not. */
   static final Fact<ImmutableList<Rewrite>> LAYOUTS = Fact.lasting("layouts");
 
+  /** Which collectives became several within NVLink domains and across them, and which did not. */
+  static final Fact<ImmutableList<Rewrite>> HIERARCHIES = Fact.lasting("hierarchies");
+
   private static final ImmutableList<Fact<ImmutableList<Rewrite>>> DECISIONS =
-      ImmutableList.of(LAYOUTS, BUCKETS, CHUNKS);
+      ImmutableList.of(LAYOUTS, BUCKETS, CHUNKS, HIERARCHIES);
 
   /** Drafts that were not taken, though the caller allows them. */
   private static final Fact<ImmutableList<GraphState>> DROPPED = Fact.lasting("dropped drafts");
@@ -71,6 +75,10 @@ final class RewriteSearch extends GraphPass {
     return new RewriteSearch("chunk", new ChunkProducts(), CHUNKS, draft);
   }
 
+  static RewriteSearch hierarchies(ImmutableList<GraphPass> draft) {
+    return new RewriteSearch("hierarchical", new Hierarchy(), HIERARCHIES, draft);
+  }
+
   /** {@return the drafts that all searches before this state did not take} */
   static ImmutableList<GraphState> dropped(GraphState state) {
     return state.facts().find(DROPPED).orElse(ImmutableList.of());
@@ -79,7 +87,7 @@ final class RewriteSearch extends GraphPass {
   @Override
   public GraphState run(GraphState state, PassContext context) {
     var searched = search(state, context);
-    if (decided.equals(CHUNKS)) {
+    if (decided.equals(HIERARCHIES)) {
       // Nothing makes collectives after this, and an option may name one that was made.
       VariantNames.check(searched, context);
     }

@@ -24,6 +24,7 @@ public final class SealPlan extends ProgramPass {
             RewriteSearch.LAYOUTS,
             RewriteSearch.BUCKETS,
             RewriteSearch.CHUNKS,
+            RewriteSearch.HIERARCHIES,
             OrderSearch.ORDER,
             OrderSearch.FRONTIER,
             AllocateMemory.SYMMETRIC_ARENA,
@@ -45,21 +46,27 @@ public final class SealPlan extends ProgramPass {
     var graph = state.graph();
     var program = context.program();
     var symmetric = graph.get(AllocateMemory.SYMMETRIC_ARENA);
+    var groups =
+        context.groups().used(program.groups(), rankPlans.stream().map(RankPlan::graph).toList());
+    var topology = context.groups().topology();
     var planOfRank = GraphChoice.indices(context.graphOfRank());
     return new Plan(
         context.graphOfRank().getFirst().name(),
         context.target(),
+        topology,
         context.options().multicast(),
-        program.groups(),
+        groups,
         program.declarations(),
         rankPlans,
         planOfRank,
         symmetric,
-        PlanDigest.of(symmetric.bytes(), program.groups(), rankPlans, planOfRank),
+        PlanDigest.of(
+            topology.unlike(context.target()), symmetric.bytes(), groups, rankPlans, planOfRank),
         ImmutableList.<Rewrite>builder()
             .addAll(graph.get(RewriteSearch.LAYOUTS))
             .addAll(graph.get(RewriteSearch.BUCKETS))
             .addAll(graph.get(RewriteSearch.CHUNKS))
+            .addAll(graph.get(RewriteSearch.HIERARCHIES))
             .build(),
         graph.get(OrderSearch.ORDER),
         graph.get(OrderSearch.FRONTIER),

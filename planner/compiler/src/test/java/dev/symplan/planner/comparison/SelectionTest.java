@@ -228,9 +228,9 @@ class SelectionTest {
       delimiter = '|',
       textBlock =
           """
-          [0, 4], [1, 5], [2, 6], [3, 7] | ranks 0 and 4 are on different hosts, as h200x4 has 4 GPUs on each
-          [0, 1], [3, 4], [2, 5], [6, 7] | ranks 3 and 4 are on different hosts, as h200x4 has 4 GPUs on each
-          [7, 6], [5, 3], [4, 2], [1, 0] | ranks 5 and 3 are on different hosts, as h200x4 has 4 GPUs on each
+          [0, 4], [1, 5], [2, 6], [3, 7] | ranks 0 and 4 are on different hosts; the hosts are 2x4
+          [0, 1], [3, 4], [2, 5], [6, 7] | ranks 3 and 4 are on different hosts; the hosts are 2x4
+          [7, 6], [5, 3], [4, 2], [1, 0] | ranks 5 and 3 are on different hosts; the hosts are 2x4
           """)
   void groupsBetweenHostsStayWithTheLibrary(String parts, String reason) {
     var text = ALL_REDUCE.formatted("f32[64, 64]", "sum").replace("[0, 1, 2, 3]", parts);

@@ -3,11 +3,16 @@ package dev.symplan.planner.cost;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.TargetFile;
+import dev.symplan.planner.machine.Topology.Reach;
+import dev.symplan.planner.machine.Variant;
 import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class CostModelTest {
@@ -38,6 +43,47 @@ class CostModelTest {
         .isCloseTo(
             COSTS.kernelMicros(Math.min(table, 2048) * 8192L + 2048 * 8L + 2048 * 8192L),
             Offset.offset(1e-9));
+  }
+
+  /**
+   * By hand, of 64 MiB: what crosses a rail at 1 GB/s, and 5 µs for each hop. Of 16 ranks on two
+   * hosts, a library spreads 2 · 15/16 of an all_reduce over 8 rails; one rank on each of four
+   * hosts has its own.
+   */
+  @ParameterizedTest
+  @CsvSource({
+    "ALL_REDUCE, 16, 2, 8, 10, 15728640",
+    "ALL_REDUCE, 4, 4, 1, 20, 100663296",
+    "ALL_GATHER, 4, 4, 1, 15, 201326592",
+    "REDUCE_SCATTER, 8, 2, 4, 5, 14680064",
+    "ALL_TO_ALL, 16, 2, 8, 5, 33554432",
+    "BROADCAST, 8, 8, 1, 15, 67108864"
+  })
+  void railsBoundWhatCrossesThem(
+      Kind kind, int ranks, int domains, int fewest, double hops, double bytes) {
+    var slow = new CostModel(withRail(1));
+    double micros =
+        slow.transferMicros(kind, Variant.NCCL, 1 << 26, new Reach(ranks, domains, fewest));
+    double fixed = slow.fixedMicros(Variant.NCCL, ranks);
+    assertThat(micros).isCloseTo(fixed + bytes / 1e3 + hops, Offset.offset(1e-6));
+    // A rail that is never in the way leaves what the curve says.
+    double within = slow.transferMicros(kind, Variant.NCCL, 1 << 26, ranks);
+    assertThat(
+            new CostModel(withRail(1_000_000))
+                .transferMicros(kind, Variant.NCCL, 1 << 26, new Reach(ranks, domains, fewest)))
+        .isCloseTo(within + hops, Offset.offset(1e-6));
+    assertThat(slow.isMeasured(kind, Variant.NCCL, new Reach(ranks, domains, fewest))).isFalse();
+  }
+
+  private static Target withRail(double rate) {
+    return TargetFile.read(
+        new SourceFile(
+            "rail.json",
+            """
+            {"format": "symplan-target", "version": 3, "name": "rail", "base": "h200x8",
+             "network": {"gbps": %s, "latency_us": 5}}
+            """
+                .formatted(rate)));
   }
 
   @Test

@@ -55,7 +55,7 @@ class InterpreterTest {
   /** All rewrites, and everything with the caller. */
   private static final CompileOptions REWRITTEN =
       BOUNDED
-          .withRewrites(new RewriteOptions(Mode.ON, Mode.ON, Mode.ON))
+          .withRewrites(new RewriteOptions(Mode.ON, Mode.ON, Mode.ON, Mode.ON))
           .withInputs(MemorySpace.EXTERNAL)
           .withOutputs(MemorySpace.EXTERNAL);
 
@@ -228,6 +228,7 @@ class InterpreterTest {
     return new Plan(
         plan.name(),
         plan.target(),
+        plan.topology(),
         plan.multicast(),
         plan.groups(),
         plan.declarations(),

@@ -6,6 +6,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArenaSize;
@@ -29,6 +30,7 @@ final class PlanEdits {
   private final List<RankPlan> ranks;
   private ArenaSize symmetric;
   private Target target;
+  private Topology topology;
   private boolean multicast;
 
   private PlanEdits(Plan plan) {
@@ -36,6 +38,7 @@ final class PlanEdits {
     this.ranks = new ArrayList<>(plan.rankPlans());
     this.symmetric = plan.symmetric();
     this.target = plan.target();
+    this.topology = plan.topology();
     this.multicast = plan.multicast();
   }
 
@@ -268,6 +271,11 @@ final class PlanEdits {
   /** Says that the plan is for another machine. */
   PlanEdits target(Target machine) {
     target = machine;
+    return topology(Topology.of(plan.worldSize(), machine));
+  }
+
+  PlanEdits topology(Topology hosts) {
+    topology = hosts;
     return this;
   }
 
@@ -294,7 +302,9 @@ final class PlanEdits {
   Plan plan() {
     String digest;
     try {
-      digest = PlanDigest.of(symmetric.bytes(), plan.groups(), ranks, plan.planOfRank());
+      digest =
+          PlanDigest.of(
+              topology.unlike(target), symmetric.bytes(), plan.groups(), ranks, plan.planOfRank());
     } catch (IndexOutOfBoundsException e) {
       digest = plan.digest();
     }
@@ -305,6 +315,7 @@ final class PlanEdits {
     return new Plan(
         plan.name(),
         target,
+        topology,
         multicast,
         plan.groups(),
         plan.declarations(),

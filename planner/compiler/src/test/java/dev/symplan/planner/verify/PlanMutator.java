@@ -6,6 +6,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
@@ -59,7 +60,8 @@ public final class PlanMutator {
     MOVE_BORDER,
     LIFETIME,
     ARENA_SIZE,
-    BOUND;
+    BOUND,
+    HOSTS;
 
     /** Whether it makes the plan state something false, which is wrong whatever happens. */
     public boolean isStatement() {
@@ -114,9 +116,21 @@ public final class PlanMutator {
           case LIFETIME -> buffer(this::relived);
           case ARENA_SIZE -> Optional.of(resizeArena());
           case BOUND -> Optional.of(rebound());
+          case HOSTS -> onTwoHosts();
         };
     boolean restate = !kind.isStatement() && random.nextBoolean();
     return changed.map(p -> restate ? restated(p) : p).filter(p -> !p.equals(plan));
+  }
+
+  /** The same plan, but its ranks are on two hosts. */
+  private Optional<Plan> onTwoHosts() {
+    int ranks = plan.worldSize();
+    if (ranks < 2) {
+      return Optional.empty();
+    }
+    int first = 1 + random.nextInt(ranks - 1);
+    var topology = new Topology(ImmutableIntArray.of(first, ranks), 1);
+    return Optional.of(with(plan, topology, plan.rankPlans(), plan.symmetric()));
   }
 
   private Plan with(RankPlan changed) {
@@ -126,9 +140,15 @@ public final class PlanMutator {
   }
 
   private static Plan with(Plan plan, ImmutableList<RankPlan> ranks, ArenaSize symmetric) {
+    return with(plan, plan.topology(), ranks, symmetric);
+  }
+
+  private static Plan with(
+      Plan plan, Topology topology, ImmutableList<RankPlan> ranks, ArenaSize symmetric) {
     return new Plan(
         plan.name(),
         plan.target(),
+        topology,
         plan.multicast(),
         plan.groups(),
         plan.declarations(),
@@ -147,13 +167,18 @@ public final class PlanMutator {
     try {
       digest =
           PlanDigest.of(
-              plan.symmetric().bytes(), plan.groups(), plan.rankPlans(), plan.planOfRank());
+              plan.topology().unlike(plan.target()),
+              plan.symmetric().bytes(),
+              plan.groups(),
+              plan.rankPlans(),
+              plan.planOfRank());
     } catch (IndexOutOfBoundsException e) {
       digest = plan.digest();
     }
     return new Plan(
         plan.name(),
         plan.target(),
+        plan.topology(),
         plan.multicast(),
         plan.groups(),
         plan.declarations(),

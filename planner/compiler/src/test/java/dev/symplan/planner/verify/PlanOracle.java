@@ -17,6 +17,7 @@ import dev.symplan.planner.plan.Step;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -138,6 +139,13 @@ final class PlanOracle {
       require(plan.multicast() && plan.target().multicast(), "no multicast");
       require(own.reduceOp().orElse(ReduceOp.SUM) == ReduceOp.SUM, "the switch only adds");
     }
+    if (!Set.of(Variant.NCCL, Variant.LOCAL, Variant.CUSTOM).contains(own.variant())) {
+      for (var part : plan.group(own.group()).members()) {
+        require(
+            part.stream().mapToLong(r -> domain(plan, r)).distinct().count() == 1,
+            "peers are on other hosts");
+      }
+    }
     boolean same = true;
     for (int i = 0; i < own.operands().size(); i++) {
       same &= samePlace(rank, own.operands().get(i), own.results().get(i));
@@ -146,6 +154,11 @@ final class PlanOracle {
     require(!same || own.spec().allowsInPlace(), "cannot be in place");
     checkReach(rank, own, own.operands(), false);
     checkReach(rank, own, own.results(), true);
+  }
+
+  private static long domain(Plan plan, int rank) {
+    long hostsBefore = plan.topology().ends().stream().filter(end -> end <= rank).count();
+    return hostsBefore / plan.target().hostsPerDomain();
   }
 
   private static void checkReach(

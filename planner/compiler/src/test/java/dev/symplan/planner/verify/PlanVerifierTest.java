@@ -441,9 +441,9 @@ class PlanVerifierTest {
     } else {
       assertThat(first(ofFour, Rule.REALIZATION).message())
           .isEqualTo(
-              "collective 0 (_c10d_functional::all_reduce → r) is %s, but its ranks %s are on the"
+              "collective 0 (_c10d_functional::all_reduce → r) is %s, but its ranks %s are in the"
                       .formatted(variant.text(), apart)
-                  + " hosts [0, 1], with 4 GPUs each");
+                  + " NVLink domains [0, 1] of the hosts 2x4");
     }
   }
 
@@ -454,7 +454,7 @@ class PlanVerifierTest {
             "[0, 4], [1, 5], [2, 6], [3, 7]", "my_lib::swap(y, 'tp')", CompileOptions.DEFAULT);
     assertThat(
             first(PlanEdits.of(plan).target(fourOnEachHost()).plan(), Rule.REALIZATION).message())
-        .contains("is custom, but its ranks [0, 4] are on the hosts [0, 1]");
+        .contains("is custom, but its ranks [0, 4] are in the NVLink domains [0, 1]");
   }
 
   /** Everything that eight H200 have, but four of them on each host. */

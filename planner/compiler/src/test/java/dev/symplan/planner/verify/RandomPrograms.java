@@ -11,6 +11,7 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
@@ -30,6 +31,7 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.Plan;
 import java.util.ArrayList;
 import java.util.List;
@@ -100,16 +102,23 @@ public final class RandomPrograms {
   /** A program, and the compiler's plan of it under random options. */
   public record Planned(Program program, Plan plan) {}
 
-  /** {@return the compiler's plan of a random program under random options} */
+  /**
+   * {@return the compiler's plan of a random program under random options} Collectives between
+   * hosts may have phases, which add in another order than the program's.
+   */
   static Plan plan(long seed) {
-    return planned(seed).plan();
+    return planned(seed, Mode.values()[(int) (seed % 3)]).plan();
   }
 
   /**
    * {@return a random program and its plan; every third has ops without rules, every fourth several
-   * graphs}
+   * graphs, and every fifth may be for two hosts}
    */
   public static Planned planned(long seed) {
+    return planned(seed, Mode.OFF);
+  }
+
+  private static Planned planned(long seed, Mode hierarchical) {
     var random = new Random(seed);
     var options =
         CompileOptions.DEFAULT
@@ -123,22 +132,39 @@ public final class RandomPrograms {
     var whole = program(random, seed % 3 == 0);
     var program = seed % 4 == 1 ? Cuts.cut(whole, new Random(seed)) : whole;
     var budget = random.nextInt(3) == 0 ? OptionalDouble.empty() : OptionalDouble.of(100);
-    var modes = RewriteOptions.Mode.values();
+    var modes = Mode.values();
     var rewrites =
         new RewriteOptions(
-            modes[random.nextInt(3)], modes[random.nextInt(3)], modes[random.nextInt(3)]);
+            modes[random.nextInt(3)],
+            modes[random.nextInt(3)],
+            modes[random.nextInt(3)],
+            hierarchical);
     var objective = Objective.values()[random.nextInt(Objective.values().length)];
     var prefetch = random.nextInt(3) > 0 ? OptionalInt.empty() : OptionalInt.of(random.nextInt(3));
-    var plan =
-        Compiler.forTarget(target)
-            .with(
-                options
-                    .withReorderBudget(budget)
-                    .withRewrites(rewrites)
-                    .withObjective(objective)
-                    .withPrefetch(prefetch))
-            .compile(program);
-    return new Planned(program, plan);
+    var usual =
+        options
+            .withReorderBudget(budget)
+            .withRewrites(rewrites)
+            .withObjective(objective)
+            .withPrefetch(prefetch);
+    return new Planned(program, plan(program, target, usual, seed % 5 == 2));
+  }
+
+  private static Plan plan(
+      Program program, Target target, CompileOptions options, boolean onTwoHosts) {
+    var compiler = Compiler.forTarget(target);
+    if (onTwoHosts) {
+      var apart = options.withHosts(ImmutableIntArray.of(2, 2)).withVariants(ImmutableMap.of());
+      try {
+        return compiler.with(apart).compile(program);
+      } catch (CompileException e) {
+        // Between hosts, there are fewer reductions and no ops that need symmetric memory.
+        if (!String.valueOf(e.getMessage()).contains("no variant can run")) {
+          throw e;
+        }
+      }
+    }
+    return compiler.with(options).compile(program);
   }
 
   private static ImmutableMap<String, Variant> variants(Random random) {

@@ -64,7 +64,7 @@ public final class Eligibility {
     }
 
     /** {@return whether each rank sends, and gets, as many rows from all} */
-    boolean hasEqualRows() {
+    public boolean hasEqualRows() {
       return op.collective()
           .map(call -> areEqual(call.inputSplits()) && areEqual(call.outputSplits()))
           .orElse(true);
@@ -108,32 +108,34 @@ public final class Eligibility {
    * {@return why a variant that exists for the kind cannot be used between the ranks of a group;
    * empty if it can}
    */
-  public Optional<Rejection> reject(Request collective, Variant variant, ProcessGroup group) {
-    return (collective.reachesPeers(variant) ? apart(group) : Optional.<Rejection>empty())
+  public Optional<Rejection> reject(
+      Request collective, Variant variant, ProcessGroup group, Topology topology) {
+    return (collective.reachesPeers(variant) ? apart(group, topology) : Optional.<Rejection>empty())
         .or(() -> reject(collective, variant, group.size()));
   }
 
-  /** {@return whether the ranks of each part of a group reach each other's memory} */
-  public boolean isOnOneHost(ProcessGroup group) {
-    return apart(group).isEmpty();
+  private Optional<Rejection> apart(ProcessGroup group, Topology topology) {
+    return apart.computeIfAbsent(group, own -> rejectDomains(own, topology));
   }
 
-  private Optional<Rejection> apart(ProcessGroup group) {
-    return apart.computeIfAbsent(group, this::rejectHosts);
-  }
-
-  /** All parts of a group run the same variant, so each of them must be on one host. */
-  private Optional<Rejection> rejectHosts(ProcessGroup group) {
+  /** All parts of a group run the same variant, so each of them must be in one domain. */
+  private static Optional<Rejection> rejectDomains(ProcessGroup group, Topology topology) {
     for (var part : group.members()) {
       int first = part.get(0);
-      var elsewhere =
-          part.stream().filter(rank -> target.host(rank) != target.host(first)).findFirst();
+      int domain = topology.domain(first);
+      var elsewhere = part.stream().filter(rank -> topology.domain(rank) != domain).findFirst();
       if (elsewhere.isPresent()) {
         return rejected(
             Reason.NO_PEER_ACCESS,
-            "ranks %s and %s are on different hosts, as %s has %s on each"
+            "ranks %s and %s are %s; the hosts are %s"
                 .formatted(
-                    first, elsewhere.getAsInt(), target.name(), Units.count(target.gpus(), "GPU")));
+                    first,
+                    elsewhere.getAsInt(),
+                    topology.hostsPerDomain() == 1
+                        ? "on different hosts"
+                        : "in different NVLink domains of %s hosts"
+                            .formatted(topology.hostsPerDomain()),
+                    topology.text()));
       }
     }
     return Optional.empty();
@@ -141,7 +143,7 @@ public final class Eligibility {
 
   /**
    * {@return why a variant that exists for the kind cannot be used between so many ranks of one
-   * host; empty if it can}
+   * NVLink domain; empty if it can}
    */
   public Optional<Rejection> reject(Request collective, Variant variant, int ranks) {
     if ((ranks == 1) != (variant == Variant.LOCAL) && variant != Variant.CUSTOM) {

@@ -7,8 +7,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * A condition for a variant to run a collective between ranks of one host. {@link Eligibility}
- * checks it.
+ * A condition for a variant to run a collective between ranks of one NVLink domain. {@link
+ * Eligibility} checks it.
  *
  * <p>Versions of NCCL are {@code major * 10000 + minor * 100 + patch}.
  */

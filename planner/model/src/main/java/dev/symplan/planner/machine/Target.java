@@ -20,8 +20,11 @@ import org.jspecify.annotations.Nullable;
  * <p>Times are in microseconds, rates in GB/s (1,000 bytes/µs).
  *
  * @param name as given to {@code --target}
- * @param gpus how many one host has; these, and no others, can address each other's memory
- * @param link one GPU's way to its peers
+ * @param gpus how many one host has
+ * @param hostsPerDomain how many hosts one NVLink domain has; the GPUs of a domain, and no others,
+ *     can address each other's memory
+ * @param link one GPU's way to its peers in its domain
+ * @param network one GPU's way to other domains
  * @param memoryRate GB/s of device memory
  * @param compute the compute rates of one GPU
  * @param launchMicros the cost of one more kernel of a collective
@@ -41,7 +44,9 @@ import org.jspecify.annotations.Nullable;
 public record Target(
     String name,
     int gpus,
+    int hostsPerDomain,
     Link link,
+    Network network,
     double memoryRate,
     Compute compute,
     double launchMicros,
@@ -72,9 +77,10 @@ public record Target(
   public static final Target HOST = TargetFile.builtIn("host");
 
   public Target {
-    if (name.isBlank() || gpus < 1) {
+    if (name.isBlank() || gpus < 1 || hostsPerDomain < 1) {
       throw new IllegalArgumentException(
-          "target '%s' needs a name and at least one GPU, but has %s".formatted(name, gpus));
+          "target '%s' needs a name, a GPU and a host, but has %s GPUs and %s hosts"
+              .formatted(name, gpus, hostsPerDomain));
     }
     positive("memory rate", memoryRate);
     notNegative("launch", launchMicros);
@@ -112,11 +118,6 @@ public record Target(
   /** {@return the names of the built-in targets, in a fixed order} */
   public static ImmutableList<String> names() {
     return TargetFile.BUILT_IN;
-  }
-
-  /** {@return the number of the host that a rank is on: ranks fill hosts in order} */
-  public int host(int rank) {
-    return rank / gpus;
   }
 
   /** {@return NCCL's version as NCCL writes it, for example {@code 2.28.9}} */
@@ -161,7 +162,9 @@ public record Target(
     return new Target(
         newName,
         gpus,
+        hostsPerDomain,
         link,
+        network,
         memoryRate,
         compute,
         launchMicros,
@@ -189,6 +192,22 @@ public record Target(
       positive("send rate", sendRate);
       positive("receive rate", receiveRate);
       notNegative("link latency", latencyMicros);
+    }
+  }
+
+  /**
+   * One GPU's way to other domains: its rail.
+   *
+   * @param rate GB/s out of it, and as many into it
+   * @param latencyMicros from the start of a message to its first byte
+   */
+  public record Network(double rate, double latencyMicros) {
+    /** 400 Gb/s for each GPU, as published for DGX H100, H200 and B200; the latency is assumed. */
+    public static final Network NDR = new Network(50, 5);
+
+    public Network {
+      positive("network rate", rate);
+      notNegative("network latency", latencyMicros);
     }
   }
 

@@ -15,6 +15,7 @@ import dev.symplan.planner.file.JsonLayout;
 import dev.symplan.planner.machine.Target.Contention;
 import dev.symplan.planner.machine.Target.Curve;
 import dev.symplan.planner.machine.Target.Knots;
+import dev.symplan.planner.machine.Target.Network;
 import dev.symplan.planner.machine.Target.Protocols;
 import java.io.IOException;
 import java.io.StringWriter;
@@ -103,6 +104,16 @@ public final class TargetFile {
     json.writeNumberField("version", VERSION);
     json.writeStringField("name", target.name());
     json.writeNumberField("gpus", target.gpus());
+    // What a file may leave out is left out, so that plans stay the same.
+    if (target.hostsPerDomain() != 1) {
+      json.writeNumberField("hosts_per_domain", target.hostsPerDomain());
+    }
+    if (!target.network().equals(Network.NDR)) {
+      json.writeObjectFieldStart("network");
+      number(json, "gbps", target.network().rate());
+      number(json, "latency_us", target.network().latencyMicros());
+      json.writeEndObject();
+    }
     json.writeObjectFieldStart("link");
     number(json, "send_gbps", target.link().sendRate());
     number(json, "receive_gbps", target.link().receiveRate());

@@ -13,6 +13,7 @@ import dev.symplan.planner.machine.Target.Curve;
 import dev.symplan.planner.machine.Target.Knot;
 import dev.symplan.planner.machine.Target.Knots;
 import dev.symplan.planner.machine.Target.Link;
+import dev.symplan.planner.machine.Target.Network;
 import dev.symplan.planner.machine.Target.Protocol;
 import dev.symplan.planner.machine.Target.Protocols;
 import java.util.Arrays;
@@ -34,6 +35,7 @@ final class TargetFileReader {
   private static final ImmutableSet<String> FIGURES =
       ImmutableSet.of(
           "link",
+          "network",
           "memory_gbps",
           "matrix_tflops",
           "matrix_f32_tflops",
@@ -47,7 +49,7 @@ final class TargetFileReader {
 
   private static final ImmutableSet<String> FIELDS =
       ImmutableSet.<String>builder()
-          .add("format", "version", "name", "base", "gpus")
+          .add("format", "version", "name", "base", "gpus", "hosts_per_domain")
           .addAll(FIGURES)
           .add("workspace_bytes", "multicast", "copy_engines", "nccl", "sources", "curves")
           .build();
@@ -83,7 +85,9 @@ final class TargetFileReader {
     return new Target(
         name(),
         field("gpus", f -> count(f, MAX_RANKS), Target::gpus),
+        optional("hosts_per_domain", f -> count(f, MAX_RANKS), Target::hostsPerDomain).orElse(1),
         field("link", TargetFileReader::link, Target::link),
+        optional("network", TargetFileReader::network, Target::network).orElse(Network.NDR),
         field("memory_gbps", TargetFileReader::positive, Target::memoryRate),
         compute(),
         field("launch_us", TargetFileReader::notNegative, Target::launchMicros),
@@ -124,15 +128,16 @@ final class TargetFileReader {
 
   private <T> Optional<T> figure(
       String name, Function<Json, T> read, Function<Compute, T> inherited) {
-    return root.find(name)
-        .map(read)
-        .or(() -> base.map(target -> inherited.apply(target.compute())));
+    return optional(name, read, target -> inherited.apply(target.compute()));
+  }
+
+  private <T> Optional<T> optional(
+      String name, Function<Json, T> read, Function<Target, T> inherited) {
+    return root.find(name).map(read).or(() -> base.map(inherited));
   }
 
   private <T> T field(String name, Function<Json, T> read, Function<Target, T> inherited) {
-    return root.find(name)
-        .map(read)
-        .or(() -> base.map(inherited))
+    return optional(name, read, inherited)
         .orElseThrow(
             () ->
                 root.wrong(
@@ -146,6 +151,11 @@ final class TargetFileReader {
         positive(json.get("send_gbps")),
         positive(json.get("receive_gbps")),
         notNegative(json.get("latency_us")));
+  }
+
+  private static Network network(Json json) {
+    json.only(ImmutableSet.of("gbps", "latency_us"));
+    return new Network(positive(json.get("gbps")), notNegative(json.get("latency_us")));
   }
 
   private static Barrier barrier(Json json) {

@@ -90,7 +90,9 @@ public record VariantSpec(
     return sharesMemory && kind != Kind.ALL_REDUCE;
   }
 
-  /** {@return whether ranks touch each other's memory, so that they must be on one host} */
+  /**
+   * {@return whether ranks touch each other's memory, so that they must be in one NVLink domain}
+   */
   public boolean reachesPeers() {
     return needsSymmetricOperand() || needsSymmetricResult() || variant.needsWorkspace();
   }
@@ -127,7 +129,7 @@ public record VariantSpec(
       needs.add("a group of one rank");
     }
     if (reachesPeers()) {
-      needs.add("ranks on one host");
+      needs.add("ranks in one NVLink domain");
     }
     requirements.stream()
         .map(Requirement::words)

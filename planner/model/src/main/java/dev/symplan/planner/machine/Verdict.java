@@ -32,7 +32,9 @@ public record Verdict(
     NO_COPY_ENGINE(false),
     /** The plan's backend does not support the variant. */
     NOT_IN_BACKEND(false),
-    /** Ranks of the group are on different hosts, which do not address each other's memory. */
+    /**
+     * Ranks of the group are in different NVLink domains, and cannot access each other's memory.
+     */
     NO_PEER_ACCESS(false),
     /** The op is registered for symmetric memory, which the variant does not use. */
     NOT_SYMMETRIC(false),

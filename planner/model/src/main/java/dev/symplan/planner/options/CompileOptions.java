@@ -2,6 +2,7 @@ package dev.symplan.planner.options;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.machine.BackendVariants;
@@ -15,6 +16,7 @@ import java.util.function.Consumer;
  * The caller's options for the compiler.
  *
  * @param ranks the world size; 0 to take it from the groups
+ * @param hosts how many ranks each host has; empty for as many as the target has GPUs
  * @param graph the name of the graph to compile; empty for the only one
  * @param inputs where inputs live that no annotation or {@code spaces} entry places: {@code ANY}
  *     puts those in the symmetric arena that a collective can then use without a copy and leaves
@@ -42,6 +44,7 @@ import java.util.function.Consumer;
  */
 public record CompileOptions(
     int ranks,
+    ImmutableIntArray hosts,
     String graph,
     MemorySpace inputs,
     MemorySpace outputs,
@@ -64,6 +67,7 @@ public record CompileOptions(
   public static final CompileOptions DEFAULT =
       new CompileOptions(
           0,
+          ImmutableIntArray.of(),
           "",
           MemorySpace.ANY,
           MemorySpace.ANY,
@@ -88,6 +92,9 @@ public record CompileOptions(
       throw new IllegalArgumentException(
           "ranks must be 0 to %s, not %s".formatted(ProcessGroup.MAX_RANKS, ranks));
     }
+    if (hosts.stream().anyMatch(count -> count < 1)) {
+      throw new IllegalArgumentException("each host needs a rank: " + hosts);
+    }
     if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
       throw new IllegalArgumentException(
           "the reorder budget must not be negative: " + reorderBudget);
@@ -99,6 +106,10 @@ public record CompileOptions(
 
   public CompileOptions withRanks(int value) {
     return with(draft -> draft.ranks = value);
+  }
+
+  public CompileOptions withHosts(ImmutableIntArray value) {
+    return with(draft -> draft.hosts = value);
   }
 
   public CompileOptions withGraph(String value) {
@@ -183,6 +194,7 @@ public record CompileOptions(
   /** Options that can be changed one at a time. */
   private static final class Draft {
     private int ranks;
+    private ImmutableIntArray hosts;
     private String graph;
     private MemorySpace inputs;
     private MemorySpace outputs;
@@ -204,6 +216,7 @@ public record CompileOptions(
 
     Draft(CompileOptions from) {
       this.ranks = from.ranks;
+      this.hosts = from.hosts;
       this.graph = from.graph;
       this.inputs = from.inputs;
       this.outputs = from.outputs;
@@ -227,6 +240,7 @@ public record CompileOptions(
     CompileOptions options() {
       return new CompileOptions(
           ranks,
+          hosts,
           graph,
           inputs,
           outputs,

@@ -11,8 +11,10 @@ import java.util.Optional;
  * @param chunk whether a product and the collective of its result may become several, so that they
  *     overlap
  * @param layouts whether a collective may move slices to where copies around it put them
+ * @param hierarchical whether a collective between NVLink domains may become several, within
+ *     domains and across them
  */
-public record RewriteOptions(Mode bucket, Mode chunk, Mode layouts) {
+public record RewriteOptions(Mode bucket, Mode chunk, Mode layouts, Mode hierarchical) {
 
   /** When to make a rewrite. */
   public enum Mode {
@@ -33,17 +35,23 @@ public record RewriteOptions(Mode bucket, Mode chunk, Mode layouts) {
   }
 
   public RewriteOptions withBucket(Mode mode) {
-    return new RewriteOptions(mode, chunk, layouts);
+    return new RewriteOptions(mode, chunk, layouts, hierarchical);
   }
 
   public RewriteOptions withChunk(Mode mode) {
-    return new RewriteOptions(bucket, mode, layouts);
+    return new RewriteOptions(bucket, mode, layouts, hierarchical);
   }
 
   public RewriteOptions withLayouts(Mode mode) {
-    return new RewriteOptions(bucket, chunk, mode);
+    return new RewriteOptions(bucket, chunk, mode, hierarchical);
   }
 
-  public static final RewriteOptions AUTO = new RewriteOptions(Mode.AUTO, Mode.AUTO, Mode.AUTO);
-  public static final RewriteOptions OFF = new RewriteOptions(Mode.OFF, Mode.OFF, Mode.OFF);
+  public RewriteOptions withHierarchical(Mode mode) {
+    return new RewriteOptions(bucket, chunk, layouts, mode);
+  }
+
+  public static final RewriteOptions AUTO =
+      new RewriteOptions(Mode.AUTO, Mode.AUTO, Mode.AUTO, Mode.AUTO);
+  public static final RewriteOptions OFF =
+      new RewriteOptions(Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF);
 }

@@ -6,6 +6,7 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
 
 /**
  * A compiled program: where every tensor lives, and which algorithm each collective runs.
@@ -14,6 +15,7 @@ import dev.symplan.planner.machine.Target;
  * plan read from a file is verified again.
  *
  * @param name the graph's name
+ * @param topology the hosts on which its ranks are
  * @param multicast whether its collectives may go through NVLink multicast
  * @param declarations the ops that the program declared itself
  * @param rankPlans one for each different graph; a single one where all ranks run the same
@@ -30,6 +32,7 @@ import dev.symplan.planner.machine.Target;
 public record Plan(
     String name,
     Target target,
+    Topology topology,
     boolean multicast,
     ImmutableList<ProcessGroup> groups,
     ImmutableList<OpDef> declarations,
@@ -45,6 +48,11 @@ public record Plan(
   public Plan {
     if (rankPlans.isEmpty() || planOfRank.isEmpty()) {
       throw new IllegalArgumentException("a plan needs at least one rank");
+    }
+    if (topology.ranks() != planOfRank.length()) {
+      throw new IllegalArgumentException(
+          "the hosts have %s ranks, but the plan has %s"
+              .formatted(topology.ranks(), planOfRank.length()));
     }
   }
 

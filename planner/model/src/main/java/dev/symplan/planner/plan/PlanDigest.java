@@ -7,16 +7,23 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.op.SliceDims;
+import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Optional;
 
 /** The fingerprint of what the ranks of a plan must agree on. */
 public final class PlanDigest {
   private PlanDigest() {}
 
-  /** {@return SHA-256, in lower-case hexadecimal} */
+  /**
+   * {@return SHA-256, in lower-case hexadecimal}
+   *
+   * @param hosts what {@link Topology#unlike} gives
+   */
   public static String of(
+      Optional<String> hosts,
       long symmetricBytes,
       List<ProcessGroup> groups,
       List<RankPlan> rankPlans,
@@ -24,6 +31,7 @@ public final class PlanDigest {
     var hasher = Hashing.sha256().newHasher();
     line(hasher, "symplan plan 1");
     line(hasher, "arena " + symmetricBytes);
+    hosts.ifPresent(text -> line(hasher, "hosts " + text));
     for (var group : groups) {
       line(hasher, "group " + group.name() + " " + group.members());
     }

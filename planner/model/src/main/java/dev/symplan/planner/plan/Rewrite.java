@@ -44,7 +44,11 @@ public record Rewrite(
     /** The member moves its slices to where copies around it put them, which are gone. */
     FOLDED,
     /** The copies around the member stayed. */
-    UNFOLDED;
+    UNFOLDED,
+    /** The member became collectives within NVLink domains and across them. */
+    HIERARCHICAL,
+    /** The member was left as one collective between all ranks. */
+    FLAT;
 
     public String text() {
       return Ascii.toLowerCase(name());
@@ -74,7 +78,13 @@ public record Rewrite(
     /** Another group, reduction or element type than those before. */
     OTHER_KIND,
     /** No variant that can run moves slices of several rows. */
-    LAYOUT;
+    LAYOUT,
+    /** A part of its group has other numbers of ranks in NVLink domains. */
+    UNEQUAL_DOMAINS,
+    /** The ranks of an NVLink domain do not follow each other in its group. */
+    RANK_ORDER,
+    /** What it moves is no equal slices, or not contiguous. */
+    UNEVEN;
 
     public String text() {
       return Ascii.toLowerCase(name()).replace('_', '-');
@@ -97,6 +107,7 @@ public record Rewrite(
           case MERGED, APART -> Action.APART;
           case CHUNKED, WHOLE -> Action.WHOLE;
           case FOLDED, UNFOLDED -> Action.UNFOLDED;
+          case HIERARCHICAL, FLAT -> Action.FLAT;
         };
     int whole = action == Action.MERGED ? members.size() : 1;
     return new Rewrite(left, members, whole, why, facts, beforeMicros, afterMicros);
@@ -104,6 +115,9 @@ public record Rewrite(
 
   /** {@return whether the planned graph differs from the source by it} */
   public boolean made() {
-    return action == Action.MERGED || action == Action.CHUNKED || action == Action.FOLDED;
+    return switch (action) {
+      case MERGED, CHUNKED, FOLDED, HIERARCHICAL -> true;
+      case APART, WHOLE, UNFOLDED, FLAT -> false;
+    };
   }
 }

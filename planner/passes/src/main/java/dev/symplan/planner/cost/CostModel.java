@@ -1,13 +1,16 @@
 package dev.symplan.planner.cost;
 
+import com.google.common.math.IntMath;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
+import java.math.RoundingMode;
 import java.util.List;
 
 /** Predicted times on a target, in microseconds. */
@@ -24,7 +27,41 @@ public final class CostModel {
    * {@return the time of a collective by itself, launch and both barriers included}
    *
    * @param bytes of one rank's operands
+   * @param reach how the ranks of its group lie
    */
+  public double transferMicros(Kind kind, Variant variant, long bytes, Reach reach) {
+    double within = transferMicros(kind, variant, bytes, reach.ranks());
+    return reach.isWithinDomain()
+        ? within
+        : Math.max(
+                within,
+                fixedMicros(variant, reach.ranks()) + railMicros(kind, variant, bytes, reach))
+            + target.network().latencyMicros() * hops(kind, reach.domains());
+  }
+
+  /**
+   * What crosses a rank's rail. A library spreads what a domain sends over its rails; in an
+   * all_to_all, each rank sends its own slices.
+   */
+  private double railMicros(Kind kind, Variant variant, long bytes, Reach reach) {
+    double crossing =
+        kind == Kind.ALL_TO_ALL
+            ? (double) bytes * (reach.ranks() - reach.fewest()) / reach.ranks()
+            : VariantSpec.of(kind, variant).wire().bytes(bytes, reach.ranks()) / reach.fewest();
+    return crossing / (1e3 * target.network().rate());
+  }
+
+  /** How often what arrives last has gone from one domain to another. */
+  private static int hops(Kind kind, int domains) {
+    return switch (kind) {
+      // Up a tree and down again.
+      case ALL_REDUCE -> 2 * IntMath.log2(domains, RoundingMode.CEILING);
+      case BROADCAST -> IntMath.log2(domains, RoundingMode.CEILING);
+      case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, CUSTOM -> domains - 1;
+    };
+  }
+
+  /** As {@link #transferMicros(Kind, Variant, long, Reach)}, of so many ranks of one domain. */
   public double transferMicros(Kind kind, Variant variant, long bytes, int ranks) {
     if (variant == Variant.LOCAL) {
       return copyMicros(bytes);
@@ -37,7 +74,12 @@ public final class CostModel {
             .orElseGet(() -> linkMicros(spec, bytes, ranks));
   }
 
-  /** {@return whether the time of a collective was measured on the target in that world size} */
+  /** {@return whether the time of a collective was measured on the target between such ranks} */
+  public boolean isMeasured(Kind kind, Variant variant, Reach reach) {
+    return reach.isWithinDomain() && isMeasured(kind, variant, reach.ranks());
+  }
+
+  /** {@return the same of so many ranks of one domain} */
   public boolean isMeasured(Kind kind, Variant variant, int ranks) {
     return target
         .curve(kind, variant, ranks)

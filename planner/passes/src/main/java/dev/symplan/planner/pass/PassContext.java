@@ -1,8 +1,6 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableMap;
-import com.google.common.collect.Maps;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.graph.Graph;
@@ -10,16 +8,17 @@ import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
+import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.pass.analysis.Collective;
 import java.util.List;
-import java.util.Objects;
 
 /**
  * The values that all passes of one compilation read and none changes.
  *
  * @param graphOfRank the graph that each rank runs
- * @param groups by name
+ * @param groups the declared ones, and those of hierarchical collectives
  * @param warnings from the reading of the program
  */
 public record PassContext(
@@ -28,7 +27,7 @@ public record PassContext(
     Target target,
     CompileOptions options,
     CostModel costs,
-    ImmutableMap<String, ProcessGroup> groups,
+    JobGroups groups,
     ImmutableList<Diagnostic> warnings,
     PassObserver observer) {
 
@@ -36,6 +35,7 @@ public record PassContext(
       Program program,
       List<Graph> graphOfRank,
       Target target,
+      Topology topology,
       CompileOptions options,
       List<Diagnostic> warnings,
       PassObserver observer) {
@@ -45,7 +45,7 @@ public record PassContext(
         target,
         options,
         new CostModel(target),
-        Maps.uniqueIndex(program.groups(), ProcessGroup::name),
+        JobGroups.of(program.groups(), topology),
         ImmutableList.copyOf(warnings),
         observer);
   }
@@ -57,7 +57,7 @@ public record PassContext(
 
   /** {@return a declared group} */
   public ProcessGroup group(String name) {
-    return Objects.requireNonNull(groups.get(name));
+    return groups.get(name);
   }
 
   /** {@return whether the options or the graph decide how a collective must run} */
@@ -67,6 +67,11 @@ public record PassContext(
             && !(def.symmMemArgs().isEmpty() && def.symmMemResults().isEmpty()))
         || options.variants().containsKey(collective.name())
         || (!options.freeVariants() && collective.algorithm().isPresent());
+  }
+
+  /** {@return how the ranks of a declared group lie} */
+  public Reach reach(String group) {
+    return groups.reach(group);
   }
 
   /** {@return the number of ranks in each part of a declared group} */

@@ -68,6 +68,39 @@ public final class CollectivesTable {
       `--layouts off` keeps all copies; `--layouts on` folds them wherever it is possible, faster or not.
       """;
 
+  private static final String HIERARCHICAL =
+      """
+
+      ## Collectives between hosts
+
+      A group with ranks in several NVLink domains ([targets.md](targets.md#hosts-and-domains)) runs on NCCL, or in phases:
+      some within each domain, which can use every variant, and one across domains on NCCL. In the phase across domains, a
+      rank meets those at the same position of the other domains, so each slice crosses the network once, on the rail of
+      one GPU. The plan has two more groups for it, `NAME.within` and `NAME.across`.
+
+      | collective | phases | numerics |
+      |---|---|---|
+      | all_reduce | reduce_scatter within, all_reduce across, all_gather within | reduces within each domain first, rounds to the element type, then reduces the results across domains and rounds again; all ranks get the same bits |
+      | reduce_scatter | within, across | as all_reduce |
+      | all_gather | across, within | bit-exact copy |
+      | all_to_all | within, across | bit-exact copy |
+
+      - Each phase adds as its own variant does. `avg` is the average of the averages: with as many ranks in each domain,
+        that is the average of all, apart from rounding.
+      - Slices change their order between the phases. The phases within domains write them where they belong
+        ([above](#slices-along-other-dimensions)); with `--layouts off`, a copy does.
+      - Compute runs beside the phase across domains. The phase behind it starts right before its result is needed, or
+        before the next collective. The pieces of a split product have phases of their own.
+      - Phases are used if they are predicted to be at least 3 % faster, and if the plan as a whole is faster.
+        `--hierarchical on` uses them wherever it is possible, `--hierarchical off` nowhere. `symplan explain` shows the
+        reason.
+      - All parts of a group need as many ranks in each domain, and the same number of domains. For all but an all_reduce,
+        the ranks of a domain follow each other in the group. What is moved is contiguous and divides into equal slices.
+        Otherwise, and for broadcasts, NCCL runs between all ranks.
+      - A phase can be named, as other collectives can: of an all_reduce `r`, the phases are `r_within`, `r_across` and
+        `r_whole` (`--variant r_within=nccl_symm`).
+      """;
+
   private CollectivesTable() {}
 
   /** {@return the tables as text, of the kinds of ops whose names contain the pattern} */
@@ -119,7 +152,7 @@ public final class CollectivesTable {
       line(out, COLUMNS.stream().map(column -> "---").toList());
       rows(kind).forEach(row -> line(out, row));
     }
-    out.append(SLICES).append("\n## What the variants do\n\n");
+    out.append(SLICES).append(HIERARCHICAL).append("\n## What the variants do\n\n");
     for (var variant : Variant.values()) {
       out.append("- `").append(variant.text()).append("`: ").append(variant.summary());
       out.append('\n');

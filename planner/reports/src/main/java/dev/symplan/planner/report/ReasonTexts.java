@@ -149,11 +149,12 @@ final class ReasonTexts {
               "Another `--backend`, if it will run the plan.");
       case NO_PEER_ACCESS ->
           words(
-              "The group, or a part of it, has ranks on different hosts, which cannot access each"
-                  + " other's memory. Ranks fill hosts in order: rank r is on host r / `gpus`.",
+              "The group, or a part of it, has ranks in different NVLink domains, which cannot"
+                  + " access each other's memory. A domain is one host, unless the target's"
+                  + " `hosts_per_domain` says otherwise.",
               "The collective runs on plain NCCL. A custom op that requires symmetric memory is"
                   + " refused.",
-              "Groups within one host; a target of more GPUs.");
+              "Groups within one domain; other `--hosts`; a target of more GPUs.");
       case NOT_SYMMETRIC ->
           words(
               "The op is registered (`symm_mem`) to have its operand or result in symmetric memory,"
@@ -220,14 +221,15 @@ final class ReasonTexts {
       case FASTER -> words("It is predicted to be faster.", "The collectives are rewritten.", "-");
       case WANTED ->
           words(
-              "`--bucket on`, `--chunk on` or `--layouts on` asks for it wherever it is possible.",
+              "`--bucket on`, `--chunk on`, `--layouts on` or `--hierarchical on` asks for it"
+                  + " wherever it is possible.",
               "The collectives are rewritten, faster or not.",
               "`auto`, to let predicted times decide.");
       case NO_GAIN ->
           words(
               "It is not predicted to be faster.",
               "The collectives stay.",
-              "`--bucket on`, `--chunk on` or `--layouts on` to try it.");
+              "`--bucket on`, `--chunk on`, `--layouts on` or `--hierarchical on` to try it.");
       case DEPENDENT -> words("One uses the other's result.", "They stay separate.", "-");
       case NEEDED_EARLIER ->
           words(
@@ -254,7 +256,8 @@ final class ReasonTexts {
           words(
               "The collectives would be faster, but the plan would be slower or much larger.",
               "The predicted rewrites are undone.",
-              "`--bucket on`, `--chunk on` or `--layouts on` to rewrite anyway.");
+              "`--bucket on`, `--chunk on`, `--layouts on` or `--hierarchical on` to rewrite"
+                  + " anyway.");
       case OTHER_KIND ->
           words(
               "The groups, reductions or element types differ.",
@@ -265,7 +268,23 @@ final class ReasonTexts {
               "The slices consist of separate rows, which no variant that can run moves; NCCL never"
                   + " does.",
               "The copies around the collective stay.",
-              "A group within one host; another `--backend` or `--variant`.");
+              "A group within one NVLink domain; another `--backend` or `--variant`.");
+      case UNEQUAL_DOMAINS ->
+          words(
+              "The group, or a part of it, has more ranks in one NVLink domain than in another.",
+              "The collective runs on NCCL, between all ranks.",
+              "`--hosts` or groups with as many ranks in each domain.");
+      case RANK_ORDER ->
+          words(
+              "The ranks of an NVLink domain do not follow each other in the group, so phases would"
+                  + " give slices in another order.",
+              "The collective runs on NCCL, between all ranks.",
+              "A group that lists the ranks of one domain after those of another.");
+      case UNEVEN ->
+          words(
+              "What the collective moves does not divide into equal, contiguous slices.",
+              "The collective runs on NCCL, between all ranks.",
+              "Sizes that the number of ranks in a domain divides.");
     };
   }
 

@@ -28,6 +28,10 @@ final class RewriteText {
           case FOLDED ->
               "%s moves its slices to where they belong, without %s"
                   .formatted(parts(rewrite), rewrite.detail());
+          case HIERARCHICAL ->
+              "%s in %s phases, over %s"
+                  .formatted(parts(rewrite), rewrite.pieces(), rewrite.detail());
+          case FLAT -> "not in phases: %s: %s".formatted(parts(rewrite), rewrite.detail());
           case UNFOLDED -> "copies around %s stay: %s".formatted(parts(rewrite), rewrite.detail());
         };
     return rewrite.made()

@@ -43,10 +43,11 @@ final class SummarySection {
     return new Section(
         View.SUMMARY,
         PlanReport.ranksOf(plan),
-        "plan %s · %s · target %s · digest %s"
+        "plan %s · %s%s · target %s · digest %s"
             .formatted(
                 plan.name(),
                 Units.count(plan.worldSize(), "rank"),
+                plan.topology().unlike(plan.target()).map(hosts -> " on hosts " + hosts).orElse(""),
                 plan.target().name(),
                 plan.digest().substring(0, 12)),
         ImmutableList.of(),

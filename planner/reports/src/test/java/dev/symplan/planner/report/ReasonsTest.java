@@ -3,6 +3,7 @@ package dev.symplan.planner.report;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.SourceFile;
@@ -53,7 +54,7 @@ class ReasonsTest {
   private static void plan(Target target, CompileOptions options, String graph) {
     var text =
         "graph version 1\ngroup tp = [0, 1, 2, 3]\ngroup pairs = [0, 1], [2, 3]\n"
-            + "group own = [0], [1], [2], [3]\n"
+            + "group own = [0], [1], [2], [3]\ngroup mixed = [0, 2, 1, 3]\n"
             + graph;
     note(
         Compiler.forTarget(target)
@@ -81,7 +82,7 @@ class ReasonsTest {
   }
 
   private static CompileOptions rewrites(Mode bucket, Mode chunk) {
-    return USUAL.withRewrites(new RewriteOptions(bucket, chunk, Mode.OFF));
+    return USUAL.withRewrites(new RewriteOptions(bucket, chunk, Mode.OFF, Mode.OFF));
   }
 
   private static String reduced(String dtype, String op) {
@@ -100,6 +101,7 @@ class ReasonsTest {
     tensors();
     variants();
     collectives();
+    hosts();
     orders();
   }
 
@@ -339,6 +341,28 @@ class ReasonsTest {
           b = _c10d_functional::all_reduce(x, "sum", "tp")
           c = _c10d_functional::all_reduce(w, "sum", "tp")
           return c
+        }
+        """);
+  }
+
+  /** On two hosts: three ranks and one, other ranks in turn, elements that two do not divide. */
+  private static void hosts() {
+    var gathered =
+        """
+        graph g(x: f32[64, 64]) {
+          r = _c10d_functional::all_gather_into_tensor(x, 4, "%s")
+          return r
+        }
+        """;
+    plan(USUAL.withHosts(ImmutableIntArray.of(3, 1)), gathered.formatted("tp"));
+    var halves = USUAL.withHosts(ImmutableIntArray.of(2, 2));
+    plan(halves, gathered.formatted("mixed"));
+    plan(
+        halves,
+        """
+        graph g(x: f32[3, 3]) {
+          r = _c10d_functional::all_reduce(x, "sum", "tp")
+          return r
         }
         """);
   }

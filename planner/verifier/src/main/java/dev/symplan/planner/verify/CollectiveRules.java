@@ -24,7 +24,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
-import java.util.TreeSet;
 
 /**
  * {@link Rule#REALIZATION}: the plan's collectives are the graph's, their variants work on the
@@ -37,13 +36,16 @@ final class CollectiveRules {
   private final BitSet staged = new BitSet();
   private final BitSet demanded = new BitSet();
 
-  /** Groups whose parts were found to be on one host each. */
-  private final Set<String> onOneHost = new HashSet<>();
+  private final HostModel hosts;
+
+  /** Groups whose parts were found to be in one NVLink domain each. */
+  private final Set<String> together = new HashSet<>();
 
   private CollectiveRules(Plan plan, AliasModel facts, Findings findings) {
     this.plan = plan;
     this.facts = facts;
     this.findings = findings;
+    this.hosts = new HostModel(plan);
   }
 
   static void check(Plan plan, AliasModel facts, Findings findings) {
@@ -176,7 +178,7 @@ final class CollectiveRules {
     var variant = collective.variant();
     var operands =
         collective.operands().stream().map(facts::value).collect(ImmutableList.toImmutableList());
-    checkHosts(k, collective);
+    checkDomains(k, collective);
     // What a variant is and needs, the row states; whether it holds here, is found here.
     new Eligibility(plan.target(), plan.multicast(), BackendVariants.ANY)
         .reject(
@@ -195,33 +197,27 @@ final class CollectiveRules {
     }
   }
 
-  /**
-   * What peers touch is on their host: {@code gpus} ranks are on the first, as many on the next.
-   */
-  private void checkHosts(int k, CollectivePlan collective) {
+  /** What peers touch is in their NVLink domain. */
+  private void checkDomains(int k, CollectivePlan collective) {
     boolean touchesPeers =
         collective.variant() == Variant.CUSTOM
             ? !collective.operands().isEmpty() || !collective.results().isEmpty()
             : collective.spec().reachesPeers();
-    if (!touchesPeers || onOneHost.contains(collective.group())) {
+    if (!touchesPeers || together.contains(collective.group())) {
       return;
     }
     for (var part : plan.group(collective.group()).members()) {
-      var hosts = new TreeSet<Integer>();
-      part.forEach(rank -> hosts.add(rank / plan.target().gpus()));
-      if (hosts.size() > 1) {
+      var domains = hosts.apart(part);
+      if (domains.isPresent()) {
         wrong(
             k,
-            "is %s, but its ranks %s are on the hosts %s, with %s each"
+            "is %s, but its ranks %s are in the NVLink domains %s of the hosts %s"
                 .formatted(
-                    collective.variant().text(),
-                    part,
-                    hosts,
-                    Units.count(plan.target().gpus(), "GPU")));
+                    collective.variant().text(), part, domains.get(), plan.topology().text()));
         return;
       }
     }
-    onOneHost.add(collective.group());
+    together.add(collective.group());
   }
 
   private void checkTensors(int k, CollectivePlan collective) {

@@ -39,7 +39,12 @@ public final class PlanVerifier {
     ArenaRules.check(plan, ranks, findings);
     AgreementRules.check(plan, ranks, findings);
     var digest =
-        PlanDigest.of(plan.symmetric().bytes(), plan.groups(), plan.rankPlans(), plan.planOfRank());
+        PlanDigest.of(
+            plan.topology().unlike(plan.target()),
+            plan.symmetric().bytes(),
+            plan.groups(),
+            plan.rankPlans(),
+            plan.planOfRank());
     if (!digest.equals(plan.digest())) {
       findings.add(
           Rule.DIGEST,

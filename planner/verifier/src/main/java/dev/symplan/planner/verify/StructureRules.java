@@ -52,6 +52,7 @@ final class StructureRules {
                 .formatted(group.name(), group.maxRank(), plan.worldSize()));
       }
     }
+    HostModel.check(plan, findings);
     var used = new BitSet();
     for (int r = 0; r < plan.worldSize(); r++) {
       int index = plan.planOfRank().get(r);

@@ -2,10 +2,12 @@ package dev.symplan.cli.common;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
@@ -44,6 +46,15 @@ public final class CompileFlags {
               + " calibrate (default: as many H200s as ranks).",
       completionCandidates = TargetNames.class)
   private Optional<String> target = Optional.empty();
+
+  @Option(
+      names = "--hosts",
+      paramLabel = "HOSTS",
+      description = {
+        "How many ranks each host has: 4x8 (four hosts of 8) or 8,4 (two hosts). Ranks fill hosts"
+            + " in order (default: as many on each host as the target has GPUs)."
+      })
+  private Optional<String> hosts = Optional.empty();
 
   @Option(
       names = "--graph",
@@ -170,6 +181,16 @@ public final class CompileFlags {
       },
       defaultValue = "auto")
   private String layouts;
+
+  @Option(
+      names = "--hierarchical",
+      paramLabel = "WHEN",
+      description = {
+        "Run collectives between NVLink domains in phases, within domains and across them: auto (if"
+            + " it is predicted to be faster; the default), on (wherever possible) or off."
+      },
+      defaultValue = "auto")
+  private String hierarchical;
 
   @Option(
       names = "--no-reorder",
@@ -307,6 +328,7 @@ public final class CompileFlags {
     donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
     return program
         .options(spec)
+        .withHosts(hosts.map(this::hosts).orElse(ImmutableIntArray.of()))
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
         .withFreeVariants(freeVariants)
@@ -321,10 +343,22 @@ public final class CompileFlags {
         .withFusion(!noFusion)
         .withRewrites(
             new RewriteOptions(
-                mode("--bucket", bucket), mode("--chunk", chunk), mode("--layouts", layouts)))
+                mode("--bucket", bucket),
+                mode("--chunk", chunk),
+                mode("--layouts", layouts),
+                mode("--hierarchical", hierarchical)))
         .withAcrossGraphs(acrossGraphs)
         .withReorderBudget(
             noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100));
+  }
+
+  private ImmutableIntArray hosts(String text) {
+    return Topology.hosts(text)
+        .orElseThrow(
+            () ->
+                usage(
+                    "--hosts: '%s' is not a list of ranks on hosts, such as 4x8 or 8,4"
+                        .formatted(text)));
   }
 
   private MemorySpace space(String option, String text) {

@@ -152,6 +152,10 @@ public final class Bisection {
             "--layouts off",
             o -> o.withRewrites(o.rewrites().withLayouts(Mode.OFF))),
         new Decision(
+            "collectives in phases",
+            "--hierarchical off",
+            o -> o.withRewrites(o.rewrites().withHierarchical(Mode.OFF))),
+        new Decision(
             "realization of inputs", "--inputs external", o -> o.withInputs(MemorySpace.EXTERNAL)),
         new Decision(
             "realization of outputs",

@@ -217,7 +217,8 @@ final class Generator {
         new RewriteOptions(
             modes[random.nextInt(modes.length)],
             modes[random.nextInt(modes.length)],
-            modes[random.nextInt(modes.length)]);
+            modes[random.nextInt(modes.length)],
+            RewriteOptions.Mode.AUTO);
     var objectives = Objective.values();
     return options
         .withRewrites(rewrites)

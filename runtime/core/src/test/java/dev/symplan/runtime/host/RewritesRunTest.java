@@ -23,8 +23,10 @@ import org.junit.jupiter.params.provider.ValueSource;
  * take no several tensors in the release that the target has.
  */
 class RewritesRunTest {
-  private static final RewriteOptions MERGED = new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF);
-  private static final RewriteOptions SPLIT = new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF);
+  private static final RewriteOptions MERGED =
+      new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF);
+  private static final RewriteOptions SPLIT =
+      new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF);
   private static final long SEED = 20_261_121;
 
   private static final String REDUCED =

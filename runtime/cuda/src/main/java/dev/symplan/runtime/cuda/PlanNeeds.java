@@ -79,7 +79,11 @@ record PlanNeeds(int gpus, int nccl, Supplier<Finding> multicast) {
   private Optional<String> lacking(
       Plan plan, RankPlan rankPlan, CollectivePlan collective, Eligibility machine) {
     return machine
-        .reject(request(rankPlan, collective), collective.variant(), plan.group(collective.group()))
+        .reject(
+            request(rankPlan, collective),
+            collective.variant(),
+            plan.group(collective.group()),
+            plan.topology())
         .map(
             rejection ->
                 "%s, but %s; put \"nccl\": \"%s\" in a target file, and %s"

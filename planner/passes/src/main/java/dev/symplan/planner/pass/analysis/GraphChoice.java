@@ -14,6 +14,7 @@ import dev.symplan.planner.options.CompileOptions;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.OptionalInt;
 
 /** Chooses the graph of a program that each rank runs. */
 public final class GraphChoice {
@@ -33,7 +34,7 @@ public final class GraphChoice {
           "no graph has the name '%s'".formatted(name),
           "graphs: " + names(program));
     }
-    int ranks = options.ranks() > 0 ? options.ranks() : impliedRanks(program, named);
+    int ranks = statedRanks(options).orElseGet(() -> impliedRanks(program, named));
     var graphOfRank = new ArrayList<Graph>();
     for (int rank = 0; rank < ranks; rank++) {
       int own = rank;
@@ -83,6 +84,11 @@ public final class GraphChoice {
 
   private static List<String> names(Program program) {
     return program.graphs().stream().map(Graph::name).distinct().toList();
+  }
+
+  private static OptionalInt statedRanks(CompileOptions options) {
+    int ranks = options.ranks() > 0 ? options.ranks() : options.hosts().stream().sum();
+    return ranks > 0 ? OptionalInt.of(ranks) : OptionalInt.empty();
   }
 
   private static int impliedRanks(Program program, List<Graph> named) {

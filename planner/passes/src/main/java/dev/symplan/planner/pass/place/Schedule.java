@@ -59,7 +59,7 @@ public record Schedule(
               collective.kind(),
               variants.get(k),
               collective.bytes(),
-              context.groupSize(collective.group()));
+              context.reach(collective.group()));
       transfers[k] = transfer;
       int earliest = Math.max(Math.max(bound, place.earliest()), ahead.earliest(place));
       int from = hoist(window, place, earliest, transfer);

@@ -18,6 +18,7 @@ import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.select.CollectiveCost;
 import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Action;
@@ -28,6 +29,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.function.BiFunction;
+import java.util.function.IntPredicate;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -40,6 +42,18 @@ public final class FoldLayouts implements Rewriter {
   /** In auto, no row has fewer bytes: a line of the GPU's cache. */
   private static final long LINE = 128;
 
+  private final IntPredicate considered;
+
+  /** For all collectives. */
+  public FoldLayouts() {
+    this(_ -> true);
+  }
+
+  /** For those collectives that the predicate accepts. */
+  FoldLayouts(IntPredicate considered) {
+    this.considered = considered;
+  }
+
   @Override
   public Mode mode(RewriteOptions options) {
     return options.layouts();
@@ -49,7 +63,7 @@ public final class FoldLayouts implements Rewriter {
   public Proposal propose(GraphState state, PassContext context) {
     return mode(context.options().rewrites()) == Mode.OFF
         ? new Proposal(state.graphs(), ImmutableList.of())
-        : new Search(state, context).propose();
+        : new Search(state, context, considered).propose();
   }
 
   /** By graph, the fold of one collective. */
@@ -70,9 +84,11 @@ public final class FoldLayouts implements Rewriter {
     private final ImmutableList<Analyses> graphs;
     private final ImmutableList<FoldableLayouts> rows;
     private final ImmutableList<FoldablePacks> packs;
+    private final IntPredicate considered;
     private final List<Rewrite> rewrites = new ArrayList<>();
 
-    Search(GraphState state, PassContext context) {
+    Search(GraphState state, PassContext context, IntPredicate considered) {
+      this.considered = considered;
       this.state = state;
       this.context = context;
       this.graphs = state.analyses();
@@ -95,8 +111,8 @@ public final class FoldLayouts implements Rewriter {
       var after = new SelectVariants().run(state.withGraphs(folded), context);
       for (var candidate : candidates) {
         int k = candidate.collective();
-        double before = micros(state, k) + copyMicros(candidate);
-        double without = micros(after, k);
+        double before = CollectiveCost.chosenMicros(state, k, context) + copyMicros(candidate);
+        double without = CollectiveCost.chosenMicros(after, k, context);
         boolean faster = without < before;
         // The caller may name what only the folded graph has.
         boolean named = after.analyses().stream().anyMatch(g -> isNamed(g.collectives().get(k)));
@@ -142,7 +158,7 @@ public final class FoldLayouts implements Rewriter {
     }
 
     private Optional<Candidate> candidate(int k) {
-      return ofRows(k).or(() -> ofPack(k));
+      return considered.test(k) ? ofRows(k).or(() -> ofPack(k)) : Optional.empty();
     }
 
     /** {@return the folds of one collective, if all ranks have one, and all alike} */
@@ -250,18 +266,6 @@ public final class FoldLayouts implements Rewriter {
                 graphs.get(g), candidates.stream().map(c -> c.folds().get(index)).toList()));
       }
       return all.build();
-    }
-
-    /** {@return the time of the chosen variant, with that of its further launches} */
-    private double micros(GraphState chosen, int k) {
-      var verdict =
-          chosen.get(SelectVariants.SELECTIONS).get(k).verdicts().stream()
-              .filter(Verdict::chosen)
-              .findFirst()
-              .orElseThrow();
-      int tensors = chosen.analyses().getFirst().collectives().get(k).operands().size();
-      int launches = verdict.variant().isNccl() ? 0 : tensors - 1;
-      return verdict.totalMicros() + launches * context.costs().launchMicros();
     }
 
     /** On the rank that copies longest. */

@@ -94,9 +94,10 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
     return all.build();
   }
 
-  /** Emits an op with several new results, given all arguments. */
+  /** Emits an op with several new results; arguments that are left out have their defaults. */
   ImmutableList<Value> emitAll(String name, OpDef def, ImmutableList<Arg> args) {
-    return copier.insert(def, args, name, types(def, args), at.span());
+    var all = bound(def, args.toArray(Arg[]::new));
+    return copier.insert(def, all, name, types(def, all), at.span());
   }
 
   private Type type(OpDef def, ImmutableList<Arg> args) {

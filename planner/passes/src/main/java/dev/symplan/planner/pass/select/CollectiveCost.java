@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Maps;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
@@ -14,12 +15,13 @@ import org.jspecify.annotations.Nullable;
 /**
  * The cost of a collective of some tensors, for each variant with its copies, before one is chosen.
  *
+ * @param reach how the ranks of its group lie
  * @param bytes of one rank's operands, on the rank that sends most
  * @param tensors how many it sends
  * @param copies the time of the copies of each variant that can be used, in µs
  */
 public record CollectiveCost(
-    Kind kind, int ranks, long bytes, int tensors, ImmutableMap<Variant, Double> copies) {
+    Kind kind, Reach reach, long bytes, int tensors, ImmutableMap<Variant, Double> copies) {
 
   /** {@return the cost of the {@code k}-th collective, for which variants have been selected} */
   public static CollectiveCost of(GraphState state, int k, long bytes, PassContext context) {
@@ -37,10 +39,22 @@ public record CollectiveCost(
     }
     return new CollectiveCost(
         collective.kind(),
-        context.groupSize(collective.group()),
+        context.reach(collective.group()),
         bytes,
         collective.operands().size(),
         copies.buildOrThrow());
+  }
+
+  /** {@return the time of the variant that was selected, with that of its further launches} */
+  public static double chosenMicros(GraphState state, int k, PassContext context) {
+    var verdict =
+        state.get(SelectVariants.SELECTIONS).get(k).verdicts().stream()
+            .filter(Verdict::chosen)
+            .findFirst()
+            .orElseThrow();
+    int tensors = state.analyses().getFirst().collectives().get(k).operands().size();
+    int launches = verdict.variant().isNccl() ? 0 : tensors - 1;
+    return verdict.totalMicros() + launches * context.costs().launchMicros();
   }
 
   /** {@return the cost of both as one} */
@@ -54,14 +68,14 @@ public record CollectiveCost(
           }
         });
     return new CollectiveCost(
-        kind, ranks, bytes + other.bytes, tensors + other.tensors, sum.buildOrThrow());
+        kind, reach, bytes + other.bytes, tensors + other.tensors, sum.buildOrThrow());
   }
 
   /** {@return the cost of one of so many equal parts, whose tensors nothing else uses} */
   public CollectiveCost part(int parts) {
     return new CollectiveCost(
         kind,
-        ranks,
+        reach,
         bytes / parts,
         tensors,
         ImmutableMap.copyOf(Maps.transformValues(copies, _ -> 0.0)));
@@ -78,7 +92,7 @@ public record CollectiveCost(
       var variant = entry.getKey();
       if (tensors == 1 || select.takesSeveral(VariantSpec.of(kind, variant))) {
         double transfer =
-            costs.transferMicros(kind, variant, bytes, ranks)
+            costs.transferMicros(kind, variant, bytes, reach)
                 + launches(variant) * costs.launchMicros();
         best = Math.min(best, select.shownMicros(variant, transfer, room) + entry.getValue());
       }

@@ -8,6 +8,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Eligibility;
+import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
@@ -19,6 +20,7 @@ import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.OperandConstraints.OperandConstraint;
 import dev.symplan.planner.pass.select.ForcedVariants.Forced;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 
@@ -67,11 +69,11 @@ public final class Select {
 
   private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs) {
     var collective = graphs.getFirst().collectives().get(k);
-    int ranks = context.groupSize(collective.group());
+    var reach = widest(k);
     double room = hideableMicros(k);
     var candidates = ImmutableList.<Verdict>builder();
     for (var spec : VariantSpec.ofKind(collective.kind())) {
-      candidates.add(judge(k, collective, spec.variant(), ranks, differs, room));
+      candidates.add(judge(k, collective, spec.variant(), reach, differs, room));
     }
     return candidates.build();
   }
@@ -118,7 +120,7 @@ public final class Select {
       int k,
       Collective collective,
       Variant variant,
-      int ranks,
+      Reach reach,
       List<Boolean> differs,
       double room) {
     // Rows may differ from rank to rank, and the names and other parts of groups.
@@ -127,30 +129,36 @@ public final class Select {
             .map(graph -> graph.collectives().get(k))
             .flatMap(
                 own ->
-                    eligibility.reject(own.request(), variant, context.group(own.group())).stream())
+                    eligibility
+                        .reject(
+                            own.request(),
+                            variant,
+                            context.group(own.group()),
+                            context.groups().topology())
+                        .stream())
             .findFirst();
     if (rejection.isPresent()) {
       return new Verdict(
           variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
     }
     long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
-    double transfer = costs.transferMicros(collective.kind(), variant, bytes, ranks);
+    double transfer = costs.transferMicros(collective.kind(), variant, bytes, reach);
     double shown = shownMicros(variant, transfer, room);
     boolean same = VariantSpec.of(collective.kind(), variant).numerics().isSameOnAllRanks();
     return new Verdict(
         variant,
         same ? Reason.SLOWER : Reason.NOT_NAMED,
-        eligibleDetail(shown < transfer, isMeasured(k, collective, variant, ranks), same),
+        eligibleDetail(shown < transfer, costs.isMeasured(collective.kind(), variant, reach), same),
         shown,
         staging(k, collective, variant, differs));
   }
 
-  /** The curves are those of one host. */
-  private boolean isMeasured(int k, Collective collective, Variant variant, int ranks) {
-    return costs.isMeasured(collective.kind(), variant, ranks)
-        && graphs.stream()
-            .map(graph -> graph.collectives().get(k).group())
-            .allMatch(group -> eligibility.isOnOneHost(context.group(group)));
+  /** Of the groups that the ranks' graphs name, the one that is in most domains. */
+  private Reach widest(int k) {
+    return graphs.stream()
+        .map(graph -> context.reach(graph.collectives().get(k).group()))
+        .max(Comparator.comparingInt(Reach::domains).thenComparingInt(reach -> -reach.fewest()))
+        .orElseThrow();
   }
 
   private static String eligibleDetail(boolean beside, boolean measured, boolean same) {

@@ -88,7 +88,11 @@ final class PassText {
   private static String program(ImmutableList<Graph> graphs, PassContext context) {
     var given = context.program();
     return GraphPrinter.print(
-        new Program(given.groups(), given.declarations(), graphs, Notes.NONE));
+        new Program(
+            context.groups().used(given.groups(), graphs),
+            given.declarations(),
+            graphs,
+            Notes.NONE));
   }
 
   private static String selections(PlanState state, PassContext context) {

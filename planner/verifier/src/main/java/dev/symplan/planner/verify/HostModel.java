@@ -1,0 +1,54 @@
+package dev.symplan.planner.verify;
+
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.Optional;
+import java.util.TreeSet;
+
+/**
+ * The verifier's own view of where ranks are, by counting: it places rank after rank on the hosts
+ * that the plan lists.
+ */
+final class HostModel {
+  private final int[] domainOfRank;
+
+  HostModel(Plan plan) {
+    this.domainOfRank = new int[plan.worldSize()];
+    var hosts = plan.topology().hosts();
+    int rank = 0;
+    for (int host = 0; host < hosts.length(); host++) {
+      for (int i = 0; i < hosts.get(host) && rank < domainOfRank.length; i++) {
+        domainOfRank[rank++] = host / plan.target().hostsPerDomain();
+      }
+    }
+  }
+
+  /** {@link Rule#STRUCTURE}: the target has hosts as the plan lists them. */
+  static void check(Plan plan, Findings findings) {
+    var topology = plan.topology();
+    if (topology.hostsPerDomain() != plan.target().hostsPerDomain()) {
+      findings.add(
+          Rule.STRUCTURE,
+          "an NVLink domain has %s hosts, but the target says %s"
+              .formatted(topology.hostsPerDomain(), plan.target().hostsPerDomain()));
+    }
+    for (int host = 0; host < topology.hosts().length(); host++) {
+      int ranks = topology.hosts().get(host);
+      if (ranks > plan.target().gpus()) {
+        findings.add(
+            Rule.STRUCTURE,
+            "host %s has %s ranks, but a host of the target has %s GPUs"
+                .formatted(host, ranks, plan.target().gpus()));
+        return;
+      }
+    }
+  }
+
+  /** {@return the NVLink domains that these ranks are in, where they are several} */
+  Optional<TreeSet<Integer>> apart(ImmutableIntArray ranks) {
+    var domains = new TreeSet<Integer>();
+    ranks.forEach(rank -> domains.add(domainOfRank[rank]));
+    return domains.size() == 1 ? Optional.empty() : Optional.of(domains);
+  }
+}
