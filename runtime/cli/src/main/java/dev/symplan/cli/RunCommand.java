@@ -70,7 +70,7 @@ final class RunCommand extends ConsoleCommand {
       names = "--backend",
       paramLabel = "NAME",
       description =
-          "The backend: host, on the CPU, or cuda, on the GPUs of this host, for which it then"
+          "The backend: host, on the CPU, or cuda, on GPUs, for which it then"
               + " plans unless --target is given (default: host).",
       defaultValue = "host")
   private String backend;

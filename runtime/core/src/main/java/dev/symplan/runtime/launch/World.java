@@ -19,6 +19,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -118,6 +119,11 @@ public final class World implements AutoCloseable {
   /** {@return why the processes cannot go on together; empty if they can} */
   public Optional<Failure> failure() {
     return failure.isDone() ? Optional.of(failure.resultNow()) : Optional.empty();
+  }
+
+  /** Calls somebody when the processes cannot go on together, in a thread that must not wait. */
+  public void onFailure(Consumer<Failure> listener) {
+    var _ = failure.thenAccept(listener);
   }
 
   /** {@return the same, for which this waits a while} */
@@ -227,11 +233,19 @@ public final class World implements AutoCloseable {
    * @throws RunException when a rank fails, or it does not come in time
    */
   public byte[] get(String key) {
+    return get(key, "'%s', which no rank gave".formatted(key));
+  }
+
+  /**
+   * {@return the same}
+   *
+   * @param whom who or what is waited for, for people
+   */
+  public byte[] get(String key, String whom) {
     return await(
         ask(key),
         () ->
-            "rank %s waited more than %s for '%s', which no rank gave"
-                .formatted(rank(), Units.duration(timeout), key));
+            "rank %s waited more than %s for %s".formatted(rank(), Units.duration(timeout), whom));
   }
 
   private CompletableFuture<byte[]> ask(String key) {

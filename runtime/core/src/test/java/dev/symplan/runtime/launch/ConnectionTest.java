@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -161,5 +162,27 @@ class ConnectionTest {
     assertThatThrownBy(channel::read)
         .isInstanceOf(IOException.class)
         .hasMessageContaining("a frame of");
+  }
+
+  /** A byte now and then gives no more time to say who one is. */
+  @Test
+  void anIntroductionEnds() throws Exception {
+    var introduction = new Introduction(near, Duration.ofMillis(300));
+    var drip =
+        Thread.ofVirtual()
+            .start(
+                () -> {
+                  try {
+                    while (true) {
+                      far.getOutputStream().write(1);
+                      Thread.sleep(20);
+                    }
+                  } catch (IOException | InterruptedException _) {
+                    // The end of the test.
+                  }
+                });
+    assertThatThrownBy(() -> introduction.in().readNBytes(1_000_000))
+        .isInstanceOf(SocketTimeoutException.class);
+    drip.interrupt();
   }
 }

@@ -202,6 +202,27 @@ class StoreAccessTest {
     sockets.forEach(Introduction::close);
   }
 
+  /** Silent strangers would have seconds to say who they are, but make room for others. */
+  @Test
+  void theOldestStrangersGoFirst() {
+    undisturbed(
+        KNOWN,
+        () -> {
+          var silent = new ArrayList<Socket>();
+          try {
+            for (int i = 0; i < 80; i++) {
+              silent.add(new Socket(InetAddress.getLoopbackAddress(), port));
+            }
+            silent.getFirst().setSoTimeout(4000);
+            assertThat(silent.getFirst().getInputStream().read()).isEqualTo(-1);
+          } catch (IOException e) {
+            throw new AssertionError(e);
+          } finally {
+            silent.forEach(Introduction::close);
+          }
+        });
+  }
+
   /** Random bytes behind a beginning that is right up to somewhere. */
   private byte[] garbage(Random random, int index) throws IOException {
     var bytes = new java.io.ByteArrayOutputStream();
