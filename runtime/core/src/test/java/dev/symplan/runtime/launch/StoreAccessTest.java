@@ -239,20 +239,21 @@ class StoreAccessTest {
   @Test
   void severalHostsNeedASecret() {
     // An address that is no loopback one; nobody connects to it before the secret is there.
-    var open = environment(0, "192.0.2.1");
+    var open = environment(0, "198.51.100.7");
     for (int rank : List.of(0, 1)) {
-      var environment = environment(rank, "192.0.2.1");
+      var environment = environment(rank, "198.51.100.7");
       assertThatThrownBy(() -> World.join(environment, SHORT))
           .isInstanceOf(RunException.class)
           .hasMessage(
-              "rank 0 at 192.0.2.1 is open to other hosts, and there is no secret: set"
+              "rank 0 at 198.51.100.7 is open to other hosts, and there is no secret: set"
                   + " SYMPLAN_TOKEN, or SYMPLAN_TOKEN_FILE to a file with mode 0600, to the same"
                   + " for all processes; in a network where you trust everybody, run --insecure"
                   + " does without");
     }
     for (var access : List.of(KNOWN, StoreAccess.DEFAULT.withInsecure(true))) {
       assertThatThrownBy(() -> World.join(open.withAccess(access), SHORT))
-          .hasMessageContaining("192.0.2.1 is no address of its host; set SYMPLAN_STORE_ADDRESS");
+          .hasMessageContaining(
+              "198.51.100.7 is no address of its host; set SYMPLAN_STORE_ADDRESS");
     }
   }
 
