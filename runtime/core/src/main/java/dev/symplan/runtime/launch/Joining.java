@@ -52,15 +52,11 @@ final class Joining {
   }
 
   private World join() {
-    var keeper = keeper();
-    if (!keeper.isLoopbackAddress()
-        && environment.access().secret().isEmpty()
-        && !environment.access().insecure()) {
-      throw new RunException(
-          "rank 0 at %s is open to other hosts, and there is no secret: set %s, or %s to a file with mode 0600, to the same for all processes; in a network where you trust everybody, run --insecure does without"
-              .formatted(environment.host(), Secret.TOKEN, Secret.TOKEN_FILE));
-    }
+    var keeper = resolve(environment.host(), "of rank 0");
     var store = environment.rank() == 0 ? Optional.of(listen(keeper)) : Optional.<Store>empty();
+    if (store.isEmpty()) {
+      requireSecret(keeper);
+    }
     try {
       // The name that others know rank 0 by need not be known on its own host.
       var world = connect(store, store.map(Store::address).orElse(keeper));
@@ -78,9 +74,14 @@ final class Joining {
     }
   }
 
-  /** Where the others find rank 0; rank 0 itself need not know its name. */
-  private InetAddress keeper() {
-    return resolve(environment.host(), "of rank 0");
+  /** Other hosts reach an address that is no loopback one. */
+  private void requireSecret(InetAddress address) {
+    var access = environment.access();
+    if (!address.isLoopbackAddress() && access.secret().isEmpty() && !access.insecure()) {
+      throw new RunException(
+          "rank 0 at %s is open to other hosts, and there is no secret: set %s, or %s to a file with mode 0600, to the same for all processes; in a network where you trust everybody, --insecure does without"
+              .formatted(address.getHostAddress(), Secret.TOKEN, Secret.TOKEN_FILE));
+    }
   }
 
   private InetAddress resolve(String name, String whose) {
@@ -95,6 +96,7 @@ final class Joining {
   private Store listen(InetAddress keeper) {
     var wanted = environment.access().address();
     var address = wanted.isEmpty() ? keeper : resolve(wanted, "of " + StoreAccess.ADDRESS);
+    requireSecret(address);
     if (!isHere(address)) {
       throw new RunException(
           "rank 0 cannot listen at %s: %s is no address of its host; set %s to one, or to 0.0.0.0 for all"

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.LaunchEnvironment.Launcher;
+import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
@@ -17,6 +18,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
@@ -225,7 +227,7 @@ class StoreAccessTest {
 
   /** Random bytes behind a beginning that is right up to somewhere. */
   private byte[] garbage(Random random, int index) throws IOException {
-    var bytes = new java.io.ByteArrayOutputStream();
+    var bytes = new ByteArrayOutputStream();
     try (var out = new DataOutputStream(bytes)) {
       Handshake.of(environment(index % RANKS, "127.0.0.1"), "h").write(out);
     }
@@ -247,14 +249,22 @@ class StoreAccessTest {
           .hasMessage(
               "rank 0 at 198.51.100.7 is open to other hosts, and there is no secret: set"
                   + " SYMPLAN_TOKEN, or SYMPLAN_TOKEN_FILE to a file with mode 0600, to the same"
-                  + " for all processes; in a network where you trust everybody, run --insecure"
-                  + " does without");
+                  + " for all processes; in a network where you trust everybody, --insecure does"
+                  + " without");
     }
     for (var access : List.of(KNOWN, StoreAccess.DEFAULT.withInsecure(true))) {
       assertThatThrownBy(() -> World.join(open.withAccess(access), SHORT))
           .hasMessageContaining(
               "198.51.100.7 is no address of its host; set SYMPLAN_STORE_ADDRESS");
     }
+  }
+
+  /** However the others find rank 0. */
+  @Test
+  void rankZeroThatListensElsewhereNeedsASecret() {
+    var everywhere = new StoreAccess(Optional.empty(), false, "0.0.0.0");
+    assertThatThrownBy(() -> join(0, everywhere, SHORT))
+        .hasMessageStartingWith("rank 0 at 0.0.0.0 is open to other hosts");
   }
 
   @Test
@@ -272,7 +282,7 @@ class StoreAccessTest {
 
   @Test
   void rankZeroMayListenElsewhere() {
-    var access = new StoreAccess(java.util.Optional.of(SECRET), false, "0.0.0.0");
+    var access = new StoreAccess(Optional.of(SECRET), false, "0.0.0.0");
     undisturbed(
         access,
         () -> {
