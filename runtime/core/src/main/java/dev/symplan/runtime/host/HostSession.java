@@ -87,8 +87,7 @@ final class HostSession extends ExecutableSession {
     super(executable);
     this.world = world;
     this.onClose = onClose;
-    world.ifPresentOrElse(
-        others -> PlanAgreement.check(executable, others), () -> PlanAgreement.check(executable));
+    agree(executable);
     this.localRanks =
         world
             .map(others -> ImmutableSortedSet.of(others.rank()))
@@ -130,6 +129,16 @@ final class HostSession extends ExecutableSession {
     } catch (RuntimeException | Error e) {
       tell(String.valueOf(e.getMessage()));
       close();
+      throw e;
+    }
+  }
+
+  private void agree(Executable executable) {
+    try {
+      world.ifPresentOrElse(
+          others -> PlanAgreement.check(executable, others), () -> PlanAgreement.check(executable));
+    } catch (RunException e) {
+      tell(String.valueOf(e.getMessage()));
       throw e;
     }
   }
