@@ -129,7 +129,7 @@ public record WorldDiagnosis(
     for (var library : machine.libraries()) {
       facts.put(
           library.name(),
-          library.version().orElse(library.file().isEmpty() ? "none" : "of no known version"));
+          library.version().orElse(library.file().isEmpty() ? "none" : "of unknown version"));
     }
     for (var setting : machine.settings()) {
       if (OWN.stream().noneMatch(setting.name()::endsWith)) {

@@ -97,7 +97,7 @@ final class Frame {
   }
 
   /**
-   * @throws IOException when the bytes are no frame
+   * @throws IOException when the bytes are not a frame
    */
   static Frame of(byte[] bytes) throws IOException {
     if (bytes.length < MIN_BYTES) {

@@ -8,7 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * A host of a run, by what tells it from the others.
+ * A host of a run, by what distinguishes it from the others.
  *
  * @param id the same for all processes of a host, and for no other host
  * @param name for people

@@ -74,7 +74,7 @@ final class Joining {
     }
   }
 
-  /** Other hosts reach an address that is no loopback one. */
+  /** Other hosts reach an address that is not a loopback address. */
   private void requireSecret(InetAddress address) {
     var access = environment.access();
     if (!address.isLoopbackAddress() && access.secret().isEmpty() && !access.insecure()) {
@@ -99,7 +99,7 @@ final class Joining {
     requireSecret(address);
     if (!isHere(address)) {
       throw new RunException(
-          "rank 0 cannot listen at %s: %s is no address of its host; set %s to one, or to 0.0.0.0 for all"
+          "rank 0 cannot listen at %s: %s is not an address of its host; set %s to one, or to 0.0.0.0 for all"
               .formatted(
                   wanted.isEmpty() ? environment.host() : wanted,
                   address.getHostAddress(),

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Timeout;
 class CutLinkTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(30);
 
-  /** Long enough that a busy machine is no silent one. */
+  /** Long enough that a busy machine does not seem silent. */
   private static final Duration SILENCE = Duration.ofSeconds(4);
 
   private static final int RANKS = 4;

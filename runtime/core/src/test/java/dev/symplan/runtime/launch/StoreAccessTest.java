@@ -240,7 +240,7 @@ class StoreAccessTest {
 
   @Test
   void severalHostsNeedASecret() {
-    // An address that is no loopback one; nobody connects to it before the secret is there.
+    // An address that is not a loopback address; nobody connects to it before the secret is there.
     var open = environment(0, "198.51.100.7");
     for (int rank : List.of(0, 1)) {
       var environment = environment(rank, "198.51.100.7");
@@ -255,7 +255,7 @@ class StoreAccessTest {
     for (var access : List.of(KNOWN, StoreAccess.DEFAULT.withInsecure(true))) {
       assertThatThrownBy(() -> World.join(open.withAccess(access), SHORT))
           .hasMessageContaining(
-              "198.51.100.7 is no address of its host; set SYMPLAN_STORE_ADDRESS");
+              "198.51.100.7 is not an address of its host; set SYMPLAN_STORE_ADDRESS");
     }
   }
 
