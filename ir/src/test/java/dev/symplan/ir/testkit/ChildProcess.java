@@ -6,6 +6,7 @@ import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntFunction;
@@ -57,20 +58,34 @@ public record ChildProcess(Process process, BufferedReader out) {
    */
   public static List<ChildProcess> launch(
       IntFunction<List<String>> options, Class<?> main, int size, String... args) {
+    return launch(options, _ -> Map.of(), main, size, args);
+  }
+
+  /**
+   * The same.
+   *
+   * @param options of each rank's Java
+   * @param more variables of each rank's environment
+   */
+  public static List<ChildProcess> launch(
+      IntFunction<List<String>> options,
+      IntFunction<Map<String, String>> more,
+      Class<?> main,
+      int size,
+      String... args) {
     var port = Integer.toString(freePort() - 1);
     var children = new ArrayList<ChildProcess>();
     for (int rank = 0; rank < size; rank++) {
-      children.add(
-          start(
-              options.apply(rank),
-              main,
+      var environment =
+          new HashMap<>(
               Map.of(
                   "RANK", Integer.toString(rank),
                   "LOCAL_RANK", Integer.toString(rank),
                   "WORLD_SIZE", Integer.toString(size),
                   "MASTER_ADDR", "localhost",
-                  "MASTER_PORT", port),
-              args));
+                  "MASTER_PORT", port));
+      environment.putAll(more.apply(rank));
+      children.add(start(options.apply(rank), main, environment, args));
     }
     return children;
   }

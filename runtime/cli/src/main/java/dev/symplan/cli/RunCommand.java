@@ -70,8 +70,8 @@ final class RunCommand extends ConsoleCommand {
       names = "--backend",
       paramLabel = "NAME",
       description =
-          "The backend: host runs on the CPU; cuda runs on the GPUs of this host and, unless"
-              + " --target is given, plans for them (default: host).",
+          "The backend: host, on the CPU, or cuda, on GPUs, for which it then"
+              + " plans unless --target is given (default: host).",
       defaultValue = "host")
   private String backend;
 
@@ -158,6 +158,13 @@ final class RunCommand extends ConsoleCommand {
   private Launch launch;
 
   @Option(
+      names = "--insecure",
+      description =
+          "Let processes of other hosts join without a secret, which SYMPLAN_TOKEN or"
+              + " SYMPLAN_TOKEN_FILE gives: only in a network where you trust everybody.")
+  private boolean insecure;
+
+  @Option(
       names = "--profile",
       arity = "0..1",
       paramLabel = "FILE",
@@ -207,7 +214,10 @@ final class RunCommand extends ConsoleCommand {
     if (timeout.isPresent()) {
       options = options.withTimeout(Duration.ofNanos(Math.round(timeout.get() * 1e9)));
     }
-    var environment = launch.environment(System.getenv());
+    var environment =
+        launch
+            .environment(System.getenv())
+            .map(known -> known.withAccess(known.access().withInsecure(insecure)));
     if (environment.isEmpty()) {
       return new Run(device, options, console, Optional.empty()).call();
     }

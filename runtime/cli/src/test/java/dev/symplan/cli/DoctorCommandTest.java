@@ -54,4 +54,12 @@ class DoctorCommandTest {
     assertThat(result.err()).contains("--format", "'xml'", "text", "json");
     assertThat(result.out()).isEmpty();
   }
+
+  @Test
+  void comparesHostsOnlyUnderALauncher() {
+    var result = run("doctor", "--world");
+    assertThat(result.code()).isEqualTo(ExitCode.RUNTIME);
+    assertThat(result.err()).startsWith("error: no launcher has started this process");
+    assertThat(run("doctor", "--world", "--format", "json").code()).isEqualTo(ExitCode.USAGE);
+  }
 }

@@ -11,14 +11,14 @@ import java.util.List;
 final class CustomGroup implements HostCall.Group {
   private final LocalOp op;
   private final GroupUse use;
-  private final List<HostMemory> ranks;
   private final Collectives collectives;
+  private final Runnable meeting;
 
-  CustomGroup(LocalOp op, GroupUse use, List<HostMemory> ranks, Collectives collectives) {
+  CustomGroup(LocalOp op, GroupUse use, Collectives collectives) {
     this.op = op;
     this.use = use;
-    this.ranks = ranks;
     this.collectives = collectives;
+    this.meeting = collectives.meeting(use);
   }
 
   @Override
@@ -55,11 +55,11 @@ final class CustomGroup implements HostCall.Group {
       throw new IllegalArgumentException(
           "%s is not in symmetric memory: peers cannot access it".formatted(ref));
     }
-    return use.members().stream().mapToObj(rank -> ranks.get(rank).tensor(ref)).toList();
+    return use.members().stream().mapToObj(rank -> collectives.memory(rank).tensor(ref)).toList();
   }
 
   @Override
   public void barrier() {
-    collectives.meet(use);
+    meeting.run();
   }
 }

@@ -4,14 +4,15 @@ import dev.symplan.codegen.Executable;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
-import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Launch;
+import dev.symplan.runtime.launch.World;
 import java.time.Duration;
 import java.util.Optional;
 
 /**
  * The embedded backend, which works everywhere: one thread for each stream of each rank, arenas in
- * off-heap memory.
+ * off-heap memory. Ranks may be processes, too, which share memory within a host and use the store
+ * of their {@link World} across: so plans for several hosts run without GPUs.
  */
 public final class HostBackend implements Backend {
   private static final Duration TIMEOUT = Duration.ofSeconds(60);
@@ -40,12 +41,27 @@ public final class HostBackend implements Backend {
     return Optional.empty();
   }
 
-  /** Has all ranks in this process, whatever the environment says. */
+  @Override
+  public boolean canSpanProcesses() {
+    return true;
+  }
+
+  /**
+   * Has all ranks in this process, unless a world is given or one rank is wanted: a launcher that
+   * has started several processes may have done so for other reasons.
+   */
   @Override
   public Session open(Executable executable, SessionOptions options) {
-    if (options.world().isPresent() || options.launch() == Launch.ENV) {
-      throw new RunException("backend host runs all ranks in one process");
+    var limit = options.timeout().orElse(timeout);
+    if (options.world().isPresent() || options.launch() != Launch.ENV) {
+      return new HostSession(executable, limit, options.world(), () -> {});
     }
-    return new HostSession(executable, options.timeout().orElse(timeout));
+    var world = World.join(options.launch().environment(System.getenv()).orElseThrow(), limit);
+    try {
+      return new HostSession(executable, limit, Optional.of(world), world::close);
+    } catch (RuntimeException | Error e) {
+      world.close();
+      throw e;
+    }
   }
 }

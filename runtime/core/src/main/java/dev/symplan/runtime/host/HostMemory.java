@@ -30,13 +30,14 @@ final class HostMemory {
   private final @Nullable MemorySegment[] outputs;
 
   /**
-   * @param owner the source of all memory; external inputs and outputs take from it only when they
-   *     are used before the caller binds memory of its own
+   * @param symmetric the symmetric arena
+   * @param owner the source of all other memory; external inputs and outputs take from it only when
+   *     they are used before the caller binds memory of its own
    */
-  HostMemory(RankProgram program, long symmetricBytes, Arena owner) {
+  HostMemory(RankProgram program, MemorySegment symmetric, Arena owner) {
     this.program = program;
     this.owner = owner;
-    this.symmetric = allocate(owner, symmetricBytes);
+    this.symmetric = symmetric;
     this.local = allocate(owner, program.localBytes());
     this.inputs = new @Nullable MemorySegment[program.inputs().size()];
     this.outputs = new @Nullable MemorySegment[program.outputs().size()];
@@ -51,16 +52,23 @@ final class HostMemory {
     try {
       long rounded = Math.max(ALIGNMENT, Math.ceilDiv(bytes, ALIGNMENT) * ALIGNMENT);
       var memory = owner.allocate(rounded, ALIGNMENT);
-      for (long i = 0; i < ALIGNMENT; i += Short.BYTES) {
-        memory.set(Elements.SHORT, i, POISON);
-      }
-      for (long filled = ALIGNMENT; filled < rounded; filled *= 2) {
-        MemorySegment.copy(memory, 0, memory, filled, Math.min(filled, rounded - filled));
-      }
+      poison(memory);
       return memory.asSlice(0, bytes);
     } catch (OutOfMemoryError e) {
       throw new RunException(
           "no memory for an arena of %s".formatted(Units.count(bytes, "byte")), e);
+    }
+  }
+
+  /** Fills fresh memory. */
+  static void poison(MemorySegment memory) {
+    long bytes = memory.byteSize();
+    long filled = Math.min(bytes, ALIGNMENT);
+    for (long i = 0; i + Short.BYTES <= filled; i += Short.BYTES) {
+      memory.set(Elements.SHORT, i, POISON);
+    }
+    for (; filled < bytes; filled *= 2) {
+      MemorySegment.copy(memory, 0, memory, filled, Math.min(filled, bytes - filled));
     }
   }
 

@@ -1,16 +1,20 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.Transfers;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.Signature;
 import dev.symplan.runtime.Timing;
+import dev.symplan.runtime.failure.Failure;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.PlanAgreement;
+import dev.symplan.runtime.launch.World;
 import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;
@@ -20,11 +24,14 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** Memory, threads and the loop of the host backend. */
@@ -48,8 +55,13 @@ final class HostSession extends ExecutableSession {
   private record Copies(List<Copy> before, List<Copy> after) {}
 
   private final Arena memory = Arena.ofShared();
-  private final List<HostMemory> ranks = new ArrayList<>();
-  private final List<RankRunner> runners = new ArrayList<>();
+  private final Optional<World> world;
+  private final ImmutableSortedSet<Integer> localRanks;
+
+  /** Of the ranks of this process. */
+  private final Map<Integer, RankRunner> runners = new TreeMap<>();
+
+  private final Map<Integer, HostMemory> memories = new TreeMap<>();
   private final List<Runnable> tasks = new ArrayList<>();
 
   /** Of the ranks for which the caller bound memory. */
@@ -62,38 +74,106 @@ final class HostSession extends ExecutableSession {
   /** Threads of a failed run did not stop; their memory must stay. */
   private boolean abandoned;
 
+  /** What is done when all else is closed. */
+  private final Runnable onClose;
+
   /**
-   * @throws RunException when the ranks do not fit each other, or memory or an op's implementation
-   *     is missing
+   * @param world the processes that have one rank each; empty where this one has all
+   * @param onClose what is done when all else is closed
+   * @throws RunException when the ranks do not fit each other, memory or an op's implementation is
+   *     missing, or another process fails
    */
-  HostSession(Executable executable, Duration timeout) {
+  HostSession(Executable executable, Duration timeout, Optional<World> world, Runnable onClose) {
     super(executable);
-    PlanAgreement.check(executable);
+    this.world = world;
+    this.onClose = onClose;
+    agree(executable);
+    this.localRanks =
+        world
+            .map(others -> ImmutableSortedSet.of(others.rank()))
+            .orElseGet(
+                () ->
+                    ImmutableSortedSet.copyOf(
+                        IntStream.range(0, executable.ranks().size()).iterator()));
     this.rendezvous =
         new HostSync(
             executable.ranks().stream().mapToInt(RankProgram::events).toArray(),
             timeout,
-            rank -> runners.get(rank).activity());
+            rank -> runner(rank).activity());
+    var programs = localRanks.stream().map(executable.ranks()::get).toList();
     // Every stream of every rank needs its thread: one that waits for a free one waits for ever.
     this.threads =
         Executors.newFixedThreadPool(
-            Math.max(1, executable.ranks().stream().mapToInt(r -> r.streams().size()).sum()),
+            Math.max(1, programs.stream().mapToInt(r -> r.streams().size()).sum()),
             this::newThread);
     try {
-      for (var program : executable.ranks()) {
-        ranks.add(new HostMemory(program, executable.symmetricBytes(), memory));
-      }
-      var collectives = new Collectives(executable, ranks, rendezvous, memory);
-      for (var program : executable.ranks()) {
-        var runner = new RankRunner(program, ranks, collectives, rendezvous);
-        runners.add(runner);
+      var transfers = new Transfers(executable);
+      var peers =
+          world
+              .<Peers>map(
+                  others -> new PeerProcesses(executable, transfers, others, rendezvous, memory))
+              .orElseGet(() -> new PeerThreads(executable, transfers, rendezvous, memory));
+      var collectives = new Collectives(peers, transfers);
+      for (var program : programs) {
+        var runner = new RankRunner(program, collectives, rendezvous);
+        memories.put(program.rank(), peers.memory(program.rank()));
+        runners.put(program.rank(), runner);
         tasks.addAll(runner.tasks());
         runner.checkOps();
       }
+      world.ifPresent(
+          others -> {
+            others.onFailure(failure -> rendezvous.abort(new RunException(failure.text())));
+            others.barrier("sessions, open");
+          });
     } catch (RuntimeException | Error e) {
+      tell(String.valueOf(e.getMessage()));
       close();
       throw e;
     }
+  }
+
+  private void agree(Executable executable) {
+    try {
+      world.ifPresentOrElse(
+          others -> PlanAgreement.check(executable, others), () -> PlanAgreement.check(executable));
+    } catch (RunException e) {
+      tell(String.valueOf(e.getMessage()));
+      throw e;
+    }
+  }
+
+  /** The other processes need not wait for this one. */
+  private void tell(String problem) {
+    world.ifPresent(
+        others ->
+            others.fail(
+                Failure.RUN_FAILED,
+                problem.startsWith("rank ")
+                    ? problem
+                    : "rank %s: %s".formatted(others.rank(), problem)));
+  }
+
+  @Override
+  public ImmutableSortedSet<Integer> localRanks() {
+    return localRanks;
+  }
+
+  private RankRunner runner(int rank) {
+    return of(rank, runners);
+  }
+
+  private HostMemory memory(int rank) {
+    return of(rank, memories);
+  }
+
+  private <T> T of(int rank, Map<Integer, T> local) {
+    var found = local.get(Objects.checkIndex(rank, ranks()));
+    if (found == null) {
+      throw new IllegalArgumentException(
+          "rank %s does not belong to this process, which runs %s".formatted(rank, localRanks));
+    }
+    return found;
   }
 
   private Thread newThread(Runnable work) {
@@ -104,22 +184,22 @@ final class HostSession extends ExecutableSession {
 
   @Override
   protected Optional<HostTensor> inputMemory(int rank, int index) {
-    return program(rank).inputs().get(index).map(ranks.get(rank)::tensor);
+    return program(rank).inputs().get(index).map(memory(rank)::tensor);
   }
 
   @Override
   protected void useAsInput(int rank, TensorRef input, HostTensor tensor) {
-    moved(rank, input, ranks.get(rank).bindInput(input.index(), tensor.memory()));
+    moved(rank, input, memory(rank).bindInput(input.index(), tensor.memory()));
   }
 
   @Override
   protected void useAsOutput(int rank, TensorRef output, HostTensor tensor) {
-    moved(rank, output, ranks.get(rank).bindOutput(output.index(), tensor.memory()));
+    moved(rank, output, memory(rank).bindOutput(output.index(), tensor.memory()));
   }
 
   private void moved(int rank, TensorRef tensor, boolean elsewhere) {
     if (elsewhere) {
-      runners.get(rank).forgetAddress(tensor.arena(), tensor.index());
+      runner(rank).forgetAddress(tensor.arena(), tensor.index());
     }
   }
 
@@ -141,7 +221,7 @@ final class HostSession extends ExecutableSession {
         if (use instanceof Signature.Use.Direct) {
           useAsInput(rank, ref, tensor);
         } else {
-          copies.before().add(new Copy(tensor, ranks.get(rank).tensor(ref)));
+          copies.before().add(new Copy(tensor, memory(rank).tensor(ref)));
         }
       }
     }
@@ -153,7 +233,7 @@ final class HostSession extends ExecutableSession {
         if (use instanceof Signature.Use.Direct) {
           useAsOutput(rank, ref, tensor);
         } else {
-          copies.after().add(new Copy(ranks.get(rank).tensor(ref), tensor));
+          copies.after().add(new Copy(memory(rank).tensor(ref), tensor));
         }
       }
     }
@@ -170,9 +250,9 @@ final class HostSession extends ExecutableSession {
   @Override
   public void runIn(long stream) {
     requireOpen();
-    if (copiesOf.size() < ranks()) {
+    if (copiesOf.size() < localRanks.size()) {
       throw new IllegalStateException(
-          "memory is bound for %s of %s ranks".formatted(copiesOf.size(), ranks()));
+          "memory is bound for %s of %s ranks".formatted(copiesOf.size(), localRanks.size()));
     }
     if (tasks.size() > 1) {
       run();
@@ -184,6 +264,7 @@ final class HostSession extends ExecutableSession {
     tasks.forEach(_ -> rendezvous.finish());
     @Nullable RunException failure = rendezvous.failure();
     if (failure != null) {
+      tell(String.valueOf(failure.getMessage()));
       throw failure;
     }
     copyOut();
@@ -191,11 +272,13 @@ final class HostSession extends ExecutableSession {
 
   /** Resolves addresses, and copies what the plan has in arenas from the caller's memory. */
   private void prepare(int graph) {
-    runners.forEach(
-        runner -> {
-          runner.prepare();
-          runner.runGraph(graph);
-        });
+    runners
+        .values()
+        .forEach(
+            runner -> {
+              runner.prepare();
+              runner.runGraph(graph);
+            });
     copiesOf.values().forEach(copies -> copies.before().forEach(Copy::run));
   }
 
@@ -220,6 +303,7 @@ final class HostSession extends ExecutableSession {
     rendezvous.awaitEnd(this::computing);
     @Nullable RunException failure = rendezvous.failure();
     if (failure != null) {
+      tell(String.valueOf(failure.getMessage()));
       threads.shutdownNow().forEach(_ -> rendezvous.finish());
       abandoned = !rendezvous.awaitStop(GRACE);
       throw failure;
@@ -230,11 +314,11 @@ final class HostSession extends ExecutableSession {
   @Override
   public Timing time(String label, int runs, int measurements) {
     requireOpen();
-    runners.forEach(runner -> runner.runOnly(label));
+    runners.values().forEach(runner -> runner.runOnly(label));
     try {
       return time(runs, measurements);
     } finally {
-      runners.forEach(runner -> runner.runOnly(""));
+      runners.values().forEach(runner -> runner.runOnly(""));
     }
   }
 
@@ -244,22 +328,22 @@ final class HostSession extends ExecutableSession {
     for (int i = 0; i < before; i++) {
       run();
     }
-    runners.forEach(runner -> runner.takeTimes(true));
+    runners.values().forEach(runner -> runner.takeTimes(true));
     long zero = System.nanoTime();
     try {
       run();
       return new Profile(
-          runners.stream()
+          runners.values().stream()
               .flatMap(runner -> runner.activities(zero).stream())
               .collect(ImmutableList.toImmutableList()),
           "one run, by the clock of the host");
     } finally {
-      runners.forEach(runner -> runner.takeTimes(false));
+      runners.values().forEach(runner -> runner.takeTimes(false));
     }
   }
 
   private String computing() {
-    return runners.stream()
+    return runners.values().stream()
         .flatMap(runner -> runner.computing().stream())
         .collect(Collectors.joining(" and "));
   }
@@ -267,7 +351,7 @@ final class HostSession extends ExecutableSession {
   @Override
   public Optional<HostTensor> output(int rank, int index) {
     requireOpen();
-    return program(rank).outputs().get(index).map(ranks.get(rank)::tensor);
+    return program(rank).outputs().get(index).map(memory(rank)::tensor);
   }
 
   @Override
@@ -288,5 +372,6 @@ final class HostSession extends ExecutableSession {
     if (!abandoned) {
       memory.close();
     }
+    onClose.run();
   }
 }

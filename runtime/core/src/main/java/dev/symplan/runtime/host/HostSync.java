@@ -6,6 +6,7 @@ import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import java.util.function.IntFunction;
@@ -50,6 +51,9 @@ final class HostSync {
           .collect(Collectors.joining(", and for "));
     }
   }
+
+  /** How long a thread looks for a sign of another process before it looks less often. */
+  private static final long LOOK_NANOS = 50_000;
 
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
@@ -241,6 +245,33 @@ final class HostSync {
       waitUntil(() -> barrier.generation != generation, () -> barrier.missingRanks(activity));
     } finally {
       lock.unlock();
+    }
+  }
+
+  /**
+   * Waits for what another process says in memory, which wakes nobody.
+   *
+   * @param whom whose sign it is
+   */
+  void poll(BooleanSupplier done, Supplier<String> whom) {
+    long begin = System.nanoTime();
+    while (!done.getAsBoolean()) {
+      long waited = System.nanoTime() - begin;
+      if (waited > LOOK_NANOS) {
+        LockSupport.parkNanos(LOOK_NANOS);
+      } else {
+        Thread.onSpinWait();
+      }
+      if (failure() != null) {
+        throw new Aborted();
+      }
+      if (Thread.currentThread().isInterrupted()) {
+        throw new RunException("was interrupted while it waited for " + whom.get());
+      }
+      if (waited > timeout.toNanos()) {
+        throw new RunException(
+            "waited more than %s for %s".formatted(Units.duration(timeout), whom.get()));
+      }
     }
   }
 

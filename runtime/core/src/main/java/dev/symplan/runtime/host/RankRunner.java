@@ -103,7 +103,6 @@ final class RankRunner {
   }
 
   private final RankProgram program;
-  private final List<HostMemory> ranks;
   private final Collectives collectives;
   private final HostSync rendezvous;
   private final ImmutableList<Lane> lanes;
@@ -115,10 +114,8 @@ final class RankRunner {
   /** The one graph that is run, or {@link ExecutableSession#ALL}. */
   private int graph = ExecutableSession.ALL;
 
-  RankRunner(
-      RankProgram program, List<HostMemory> ranks, Collectives collectives, HostSync rendezvous) {
+  RankRunner(RankProgram program, Collectives collectives, HostSync rendezvous) {
     this.program = program;
-    this.ranks = ranks;
     this.collectives = collectives;
     this.rendezvous = rendezvous;
     this.lanes =
@@ -201,7 +198,7 @@ final class RankRunner {
     try {
       return switch (instruction) {
         case LocalOp op -> prepare(op);
-        case Fused fused -> new FusedKernel(fused, ranks.get(rank), RankRunner::kernel);
+        case Fused fused -> new FusedKernel(fused, collectives.memory(rank), RankRunner::kernel);
         case Collective collective -> collectives.prepare(collective, rank);
         case Border _ -> () -> {};
         case RecordEvent(var _, int event) -> () -> rendezvous.record(rank, event);
@@ -220,11 +217,11 @@ final class RankRunner {
     if (op.group().isEmpty()) {
       return run;
     }
-    var group = op.group().get();
+    var meeting = collectives.meeting(op.group().get());
     return () -> {
-      collectives.meet(group);
+      meeting.run();
       run.run();
-      collectives.meet(group);
+      meeting.run();
     };
   }
 
@@ -348,7 +345,7 @@ final class RankRunner {
   }
 
   private HostCall call(LocalOp op) {
-    var memory = ranks.get(program.rank());
+    var memory = collectives.memory(program.rank());
     return new HostCall(
         op.def().schema(),
         op.name(),
@@ -356,7 +353,7 @@ final class RankRunner {
         op.results().stream()
             .map(ref -> ref.map(memory::tensor))
             .collect(ImmutableList.toImmutableList()),
-        op.group().map(group -> new CustomGroup(op, group, ranks, collectives)));
+        op.group().map(group -> new CustomGroup(op, group, collectives)));
   }
 
   private static HostCall.Value value(Operand operand, HostMemory memory) {

@@ -1,10 +1,7 @@
 package dev.symplan.runtime.launch;
 
 import dev.symplan.ir.diag.Units;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
-import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.time.Duration;
 import java.util.concurrent.BlockingQueue;
@@ -14,21 +11,19 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 
 /**
- * Frames over a socket, by a thread for each direction. Where there is nothing to say, each side
+ * Frames over a channel, by a thread for each direction. Where there is nothing to say, each side
  * says that it is alive.
  */
 final class Connection {
 
-  /** The interval at which each side sends something. */
-  private static final Duration BEAT = Duration.ofSeconds(1);
+  /** How often a side says something while the other one waits. */
+  private static final int BEATS = 10;
 
   /** How long the other side of a connection of the store may say nothing. */
   static final Duration SILENCE = Duration.ofSeconds(10);
 
-  private final Socket socket;
+  private final Channel channel;
   private final Duration silence;
-  private final DataInputStream in;
-  private final DataOutputStream out;
   private final BlockingQueue<Frame> queue = new LinkedBlockingQueue<>();
 
   /** Frames that are not yet with the system. */
@@ -38,25 +33,18 @@ final class Connection {
   private final Thread writer;
 
   /**
-   * @param silence how long the other side may say nothing
+   * @param silence how long either side may say nothing
    * @param onFrame for what comes but signs of life, in its order
    * @param onEnd for the reason when nothing comes any more
    */
   Connection(
-      Socket socket,
-      DataInputStream in,
-      DataOutputStream out,
+      Channel channel,
       Duration silence,
       String name,
       Consumer<Frame> onFrame,
-      Consumer<String> onEnd)
-      throws IOException {
-    this.socket = socket;
+      Consumer<String> onEnd) {
+    this.channel = channel;
     this.silence = silence;
-    this.in = in;
-    this.out = out;
-    socket.setTcpNoDelay(true);
-    socket.setSoTimeout(Math.toIntExact(silence.toMillis()));
     this.reader =
         Thread.ofPlatform().daemon().name(name + "-in").unstarted(() -> read(onFrame, onEnd));
     this.writer = Thread.ofPlatform().daemon().name(name + "-out").unstarted(this::write);
@@ -77,14 +65,14 @@ final class Connection {
   }
 
   boolean isOpen() {
-    return !socket.isClosed();
+    return channel.isOpen();
   }
 
   private void read(Consumer<Frame> onFrame, Consumer<String> onEnd) {
     String reason;
     try {
       while (true) {
-        var frame = Frame.read(in);
+        var frame = channel.read();
         if (frame.kind() != Frame.Kind.PING) {
           onFrame.accept(frame);
         }
@@ -102,15 +90,15 @@ final class Connection {
 
   private void write() {
     try {
-      while (!socket.isClosed()) {
-        var next = queue.poll(BEAT.toMillis(), TimeUnit.MILLISECONDS);
+      while (channel.isOpen()) {
+        var next = queue.poll(silence.toMillis() / BEATS, TimeUnit.MILLISECONDS);
         var frame = next == null ? Frame.of(Frame.Kind.PING, 0) : next;
-        frame.write(out);
+        channel.write(frame);
         if (next != null) {
           unsent.decrementAndGet();
         }
         if (frame.kind() == Frame.Kind.BYE) {
-          socket.shutdownOutput();
+          channel.end();
           return;
         }
       }
@@ -135,15 +123,6 @@ final class Connection {
   }
 
   void close() {
-    close(socket);
-  }
-
-  /** Closes a socket without a word. */
-  static void close(Socket socket) {
-    try {
-      socket.close();
-    } catch (IOException _) {
-      // It is of no use any more in any case.
-    }
+    channel.close();
   }
 }

@@ -1,25 +1,26 @@
 package dev.symplan.runtime.launch;
 
-import dev.symplan.ir.diag.Units;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
 /**
- * A message over a connection of the store, in either direction: the length of the rest, the kind,
- * a number, a key and data. Their meanings depend on the kind. All numbers are big-endian.
+ * What goes over a connection of the store, either way: the kind, a number, a key and data, whose
+ * meanings depend on the kind. All numbers are big-endian.
  */
 final class Frame {
 
   /** Longer ones are refused: nobody fills the memory of another by a wrong length. */
   static final int MAX_BYTES = 16 << 20;
 
+  /** The kind, the number and the length of the key. */
+  static final int MIN_BYTES = 1 + 2 * Integer.BYTES;
+
   private static final int MAX_KEY = 1 << 10;
 
   /** Ordinals are part of the protocol. */
   enum Kind {
-    /** To the store: keep data under a key. */
+    /** To the store: keep data under a key until it was sent this often; 0: for good. */
     SET,
     /** To the store: send the data of a key once it is there, with this number. */
     GET,
@@ -84,39 +85,38 @@ final class Frame {
     return new String(data, StandardCharsets.UTF_8);
   }
 
-  void write(DataOutputStream out) throws IOException {
+  byte[] toBytes() {
     var name = key.getBytes(StandardCharsets.UTF_8);
-    out.writeInt(1 + 4 + 4 + name.length + data.length);
-    out.writeByte(kind.ordinal());
-    out.writeInt(number);
-    out.writeInt(name.length);
-    out.write(name);
-    out.write(data);
-    out.flush();
+    return ByteBuffer.allocate(MIN_BYTES + name.length + data.length)
+        .put((byte) kind.ordinal())
+        .putInt(number)
+        .putInt(name.length)
+        .put(name)
+        .put(data)
+        .array();
   }
 
   /**
-   * @throws IOException when the connection ends, or other bytes than a frame come
+   * @throws IOException when the bytes are not a frame
    */
-  static Frame read(DataInputStream in) throws IOException {
-    int length = in.readInt();
-    if (length < 9 || length > MAX_BYTES) {
-      throw new IOException("a frame of " + length + " bytes");
+  static Frame of(byte[] bytes) throws IOException {
+    if (bytes.length < MIN_BYTES) {
+      throw new IOException("a frame of %s bytes".formatted(bytes.length));
     }
-    int kind = in.readUnsignedByte();
-    int number = in.readInt();
-    int keyLength = in.readInt();
+    var buffer = ByteBuffer.wrap(bytes);
+    int kind = Byte.toUnsignedInt(buffer.get());
+    int number = buffer.getInt();
+    int keyLength = buffer.getInt();
     if (kind >= Kind.values().length
         || keyLength < 0
         || keyLength > MAX_KEY
-        || keyLength > length - 9) {
-      throw new IOException(
-          "no frame: kind %s, key of %s".formatted(kind, Units.count(keyLength, "byte")));
+        || keyLength > buffer.remaining()) {
+      throw new IOException("no frame: kind %s, a key of %s bytes".formatted(kind, keyLength));
     }
     var key = new byte[keyLength];
-    in.readFully(key);
-    var data = new byte[length - 9 - keyLength];
-    in.readFully(data);
+    buffer.get(key);
+    var data = new byte[buffer.remaining()];
+    buffer.get(data);
     return new Frame(Kind.values()[kind], number, new String(key, StandardCharsets.UTF_8), data);
   }
 }

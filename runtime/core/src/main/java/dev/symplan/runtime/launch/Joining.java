@@ -4,17 +4,15 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.failure.Failure;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Handshake.Answer;
-import java.io.BufferedInputStream;
-import java.io.BufferedOutputStream;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
+import dev.symplan.runtime.launch.Handshake.Proofs;
+import dev.symplan.runtime.launch.Handshake.Reply;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.NetworkInterface;
 import java.net.Socket;
+import java.net.SocketException;
 import java.net.UnknownHostException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
@@ -30,32 +28,40 @@ final class Joining {
 
   private final LaunchEnvironment environment;
   private final Duration timeout;
+  private final Duration silence;
+  private final Host host;
   private final Handshake handshake;
+  private final Secret secret;
   private final long end;
 
-  private Joining(LaunchEnvironment environment, Duration timeout) {
+  private Joining(LaunchEnvironment environment, Duration timeout, Duration silence) {
     this.environment = environment;
     this.timeout = timeout;
-    this.handshake = Handshake.of(environment.job(), environment.rank(), environment.size());
+    this.silence = silence;
+    this.host = Host.here(environment.hostId());
+    this.handshake = Handshake.of(environment, host.name());
+    this.secret = environment.access().secret().orElse(Secret.NONE);
     this.end = System.nanoTime() + timeout.toNanos();
   }
 
-  static World join(LaunchEnvironment environment, Duration timeout) {
-    return new Joining(environment, timeout).join();
+  /**
+   * @param silence how long a process may say nothing, the same for all
+   */
+  static World join(LaunchEnvironment environment, Duration timeout, Duration silence) {
+    return new Joining(environment, timeout, silence).join();
   }
 
   private World join() {
-    var address = address();
-    var store = environment.rank() == 0 ? Optional.of(listen(address)) : Optional.<Store>empty();
+    var keeper = resolve(environment.host(), "of rank 0");
+    var store = environment.rank() == 0 ? Optional.of(listen(keeper)) : Optional.<Store>empty();
+    if (store.isEmpty()) {
+      requireSecret(keeper);
+    }
     try {
       // The name that others know rank 0 by need not be known on its own host.
-      var keeper =
-          store.isPresent() && !address.isLoopbackAddress()
-              ? InetAddress.getLoopbackAddress()
-              : address;
-      var world = connect(store, keeper);
+      var world = connect(store, store.map(Store::address).orElse(keeper));
       try {
-        world.meet(host());
+        world.meet(host);
       } catch (RunException e) {
         world.fail(Failure.RUN_FAILED, Objects.requireNonNull(e.getMessage()));
         world.close();
@@ -68,20 +74,55 @@ final class Joining {
     }
   }
 
-  private InetAddress address() {
-    try {
-      return InetAddress.getByName(environment.host());
-    } catch (UnknownHostException e) {
+  /** Other hosts reach an address that is not a loopback address. */
+  private void requireSecret(InetAddress address) {
+    var access = environment.access();
+    if (!address.isLoopbackAddress() && access.secret().isEmpty() && !access.insecure()) {
       throw new RunException(
-          "rank %s cannot resolve the host '%s' of rank 0"
-              .formatted(environment.rank(), environment.host()),
-          e);
+          "rank 0 at %s is open to other hosts, and there is no secret: set %s, or %s to a file with mode 0600, to the same for all processes; in a network where you trust everybody, --insecure does without"
+              .formatted(address.getHostAddress(), Secret.TOKEN, Secret.TOKEN_FILE));
     }
   }
 
-  private Store listen(InetAddress address) {
+  private InetAddress resolve(String name, String whose) {
+    try {
+      return InetAddress.getByName(name);
+    } catch (UnknownHostException e) {
+      throw new RunException(
+          "rank %s cannot resolve the host '%s' %s".formatted(environment.rank(), name, whose), e);
+    }
+  }
+
+  private Store listen(InetAddress keeper) {
+    var wanted = environment.access().address();
+    var address = wanted.isEmpty() ? keeper : resolve(wanted, "of " + StoreAccess.ADDRESS);
+    requireSecret(address);
+    if (!isHere(address)) {
+      throw new RunException(
+          "rank 0 cannot listen at %s: %s is not an address of its host; set %s to one, or to 0.0.0.0 for all"
+              .formatted(
+                  wanted.isEmpty() ? environment.host() : wanted,
+                  address.getHostAddress(),
+                  StoreAccess.ADDRESS));
+    }
     var portTimeout = timeout.compareTo(PORT_TIMEOUT) < 0 ? timeout : PORT_TIMEOUT;
-    return Store.listen(address, environment.port(), handshake, portTimeout);
+    return Store.listen(
+        new InetSocketAddress(address, environment.port()),
+        handshake,
+        secret,
+        portTimeout,
+        silence);
+  }
+
+  private static boolean isHere(InetAddress address) {
+    try {
+      return address.isAnyLocalAddress()
+          || address.isLoopbackAddress()
+          || NetworkInterface.getByInetAddress(address) != null;
+    } catch (SocketException e) {
+      // To bind it shows.
+      return true;
+    }
   }
 
   private World connect(Optional<Store> store, InetAddress keeper) {
@@ -94,20 +135,32 @@ final class Joining {
         socket.connect(
             new InetSocketAddress(keeper, environment.port()),
             Math.toIntExact(CONNECTING.toMillis()));
-        socket.setSoTimeout(Math.toIntExact(Connection.SILENCE.toMillis()));
-        var in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
-        var out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream()));
-        handshake.write(out);
-        var reply = Handshake.Reply.read(in);
-        if (reply.answer() == Answer.WELCOME) {
-          return new World(environment, timeout, store, socket, in, out);
+        var introduction = new Introduction(socket, Connection.SILENCE);
+        handshake.write(introduction.out());
+        var reply = Reply.read(introduction.in());
+        if (reply.answer() == Answer.CHALLENGE) {
+          var proofs = Proofs.of(secret, handshake, reply.code());
+          introduction.out().write(proofs.ofProcess().asBytes());
+          introduction.out().flush();
+          reply = Reply.read(introduction.in());
+          if (reply.answer() == Answer.WELCOME && reply.code().equals(proofs.ofStore())) {
+            var channel =
+                introduction.channel(
+                    new Seal(proofs.fromStore().asBytes()),
+                    new Seal(proofs.fromProcess().asBytes()),
+                    silence);
+            return new World(environment, timeout, store, channel, silence);
+          }
         }
-        problem = reply.reason();
+        problem =
+            reply.reason().isEmpty()
+                ? "the program that listens there does not know the secret"
+                : reply.reason();
         isFinal = reply.answer() == Answer.NEVER;
       } catch (IOException e) {
         problem = e.getMessage() == null ? e.toString() : e.getMessage();
       }
-      Connection.close(socket);
+      Introduction.close(socket);
       if (isFinal || System.nanoTime() + retry.toNanos() > end) {
         throw new RunException(
             "rank %s cannot connect to rank 0 at %s, port %s, within %s: %s"
@@ -120,18 +173,6 @@ final class Joining {
       }
       Waiting.sleep(retry);
       retry = retry.multipliedBy(2).compareTo(LAST_RETRY) < 0 ? retry.multipliedBy(2) : LAST_RETRY;
-    }
-  }
-
-  /** Identifies this host, also where containers give hosts the same name. */
-  private static String host() {
-    var boot = Path.of("/proc/sys/kernel/random/boot_id");
-    try {
-      return Files.isReadable(boot)
-          ? Files.readString(boot).strip()
-          : InetAddress.getLocalHost().getHostName();
-    } catch (IOException e) {
-      return "unknown";
     }
   }
 }

@@ -15,9 +15,19 @@ import java.util.stream.Stream;
  * @param host where rank 0 runs
  * @param port where rank 0 listens for the others
  * @param job a name that no other run has, if the launcher has one; else empty
+ * @param access who may come into the store of rank 0
+ * @param hostId what this process's host is taken for; empty for what it is
  */
 public record LaunchEnvironment(
-    Launcher launcher, int rank, int size, int localRank, String host, int port, String job) {
+    Launcher launcher,
+    int rank,
+    int size,
+    int localRank,
+    String host,
+    int port,
+    String job,
+    StoreAccess access,
+    String hostId) {
 
   /** A launcher, which starts a process for each rank. */
   public enum Launcher {
@@ -38,8 +48,11 @@ public record LaunchEnvironment(
     }
   }
 
-  /** The variable for the port of rank 0, which overrides all others. */
+  /** The port on which rank 0 listens, whatever else is set. */
   public static final String STORE_PORT = "SYMPLAN_STORE_PORT";
+
+  /** What NCCL takes this host for: so one host can stand for several. */
+  public static final String HOST_ID = "NCCL_HOSTID";
 
   /** PyTorch's {@code MASTER_PORT} where none is given, and one more, as with one that is given. */
   private static final int DEFAULT_PORT = 29500 + 1;
@@ -61,6 +74,27 @@ public record LaunchEnvironment(
     if (port < 1 || port > LAST_PORT || host.isEmpty()) {
       throw new IllegalArgumentException("rank 0 at '%s', port %s".formatted(host, port));
     }
+  }
+
+  /** The environment of processes that need no secret, each on the host where it is. */
+  public LaunchEnvironment(
+      Launcher launcher, int rank, int size, int localRank, String host, int port, String job) {
+    this(launcher, rank, size, localRank, host, port, job, StoreAccess.DEFAULT, "");
+  }
+
+  /** {@return the same with another access to the store} */
+  public LaunchEnvironment withAccess(StoreAccess newAccess) {
+    return new LaunchEnvironment(
+        launcher, rank, size, localRank, host, port, job, newAccess, hostId);
+  }
+
+  /**
+   * {@return the same for a process whose host is taken for another one, as {@code NCCL_HOSTID} has
+   * it}
+   */
+  public LaunchEnvironment withHostId(String newHostId) {
+    return new LaunchEnvironment(
+        launcher, rank, size, localRank, host, port, job, access, newHostId);
   }
 
   /**
@@ -148,11 +182,11 @@ public record LaunchEnvironment(
     }
 
     private String master(boolean oneHost, String first, String advice) {
-      if (!value("MASTER_ADDR").isEmpty()) {
-        return value("MASTER_ADDR");
-      }
       if (oneHost) {
         return LOOPBACK;
+      }
+      if (!value("MASTER_ADDR").isEmpty()) {
+        return value("MASTER_ADDR");
       }
       if (first.isEmpty()) {
         throw new RunException(
@@ -210,7 +244,16 @@ public record LaunchEnvironment(
             "%s is %s, but %s is %s: there are fewer processes in all"
                 .formatted(local, localRank, sizeName, size));
       }
-      return new LaunchEnvironment(launcher, rank, size, localRank, host, port(launcher), job);
+      return new LaunchEnvironment(
+          launcher,
+          rank,
+          size,
+          localRank,
+          host,
+          port(launcher),
+          job,
+          StoreAccess.of(variables),
+          value(HOST_ID));
     }
 
     /** Next to {@code MASTER_PORT}, where torchrun itself listens. */

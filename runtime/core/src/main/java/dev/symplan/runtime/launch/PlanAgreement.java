@@ -34,8 +34,9 @@ public final class PlanAgreement {
   /**
    * Compares an executable with those of the other ranks.
    *
-   * @throws RunException when the ranks of this one do not fit each other, or another process has
-   *     another one: the message names the first difference
+   * @throws RunException when the ranks of this one do not fit each other, another process has
+   *     another one, or ranks that reach each other's memory are on different hosts: the message
+   *     names the first difference
    */
   public static void check(Executable executable, World world) {
     int ranks = executable.ranks().size();
@@ -54,6 +55,7 @@ public final class PlanAgreement {
     var digest = hasher.hash().asBytes();
     var digests = world.gather("the plan's digest", digest);
     if (digests.stream().allMatch(other -> Arrays.equals(other, digest))) {
+      HostAgreement.check(executable, world.hosts());
       return;
     }
     var all =

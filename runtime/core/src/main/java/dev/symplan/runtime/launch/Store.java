@@ -5,10 +5,8 @@ import dev.symplan.runtime.failure.Failure;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Frame.Kind;
 import dev.symplan.runtime.launch.Handshake.Answer;
-import java.io.BufferedInputStream;
-import java.io.BufferedOutputStream;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
+import dev.symplan.runtime.launch.Handshake.Proofs;
+import dev.symplan.runtime.launch.Handshake.Reply;
 import java.io.IOException;
 import java.net.BindException;
 import java.net.InetAddress;
@@ -18,11 +16,13 @@ import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.Semaphore;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -38,6 +38,11 @@ final class Store implements AutoCloseable {
   private static final Duration INTRODUCTION = Duration.ofSeconds(5);
 
   private static final int MAX_STRANGERS = 64;
+
+  /** How many bytes of values, and how many questions without an answer, there may be at once. */
+  private static final long MAX_BYTES = 1L << 30;
+
+  private static final int MAX_QUESTIONS = 1 << 22;
   private static final Duration RETRY = Duration.ofMillis(100);
 
   private static final Duration DRAINING = Duration.ofSeconds(5);
@@ -45,18 +50,37 @@ final class Store implements AutoCloseable {
 
   private record Waiter(Connection connection, int number) {}
 
+  /**
+   * A value.
+   *
+   * @param left how many questions for it are still to come; 0 if nobody counts them
+   */
+  private record Value(byte[] data, int left) {}
+
   private final ServerSocket listener;
   private final Handshake expected;
-  private final Semaphore strangers = new Semaphore(MAX_STRANGERS);
-  private final Map<String, byte[]> values = new HashMap<>();
+  private final Secret secret;
+  private final Duration silence;
+
+  /** The oldest makes room for the next one. */
+  private final Set<Socket> strangers = new LinkedHashSet<>();
+
+  private final Map<String, Value> values = new HashMap<>();
+  private long bytes;
   private final Map<String, List<Waiter>> waiters = new HashMap<>();
+  private int questions;
   private final @Nullable Connection[] connections;
+  private final String[] hosts;
   private final boolean[] left;
   private Optional<Failure> failure = Optional.empty();
 
-  private Store(ServerSocket listener, Handshake expected) {
+  private Store(ServerSocket listener, Handshake expected, Secret secret, Duration silence) {
     this.listener = listener;
     this.expected = expected;
+    this.secret = secret;
+    this.silence = silence;
+    this.hosts = new String[expected.size()];
+    Arrays.fill(hosts, "");
     this.connections = new @Nullable Connection[expected.size()];
     this.left = new boolean[expected.size()];
   }
@@ -64,51 +88,59 @@ final class Store implements AutoCloseable {
   /**
    * Opens a store.
    *
-   * @param port 0 for any
+   * @param address where it listens, and nowhere else; port 0 for any
+   * @param expected the greeting of rank 0, which those of the others have to fit
+   * @param secret of the run
    * @param timeout how long to wait for the port: an earlier session may still have it
-   * @throws RunException when the port cannot be had
+   * @param silence how long a process may say nothing
+   * @throws RunException when the address cannot be had
    */
-  static Store listen(InetAddress host, int port, Handshake expected, Duration timeout) {
+  static Store listen(
+      InetSocketAddress address,
+      Handshake expected,
+      Secret secret,
+      Duration timeout,
+      Duration silence) {
     long end = System.nanoTime() + timeout.toNanos();
     while (true) {
       try {
         var listener = new ServerSocket();
         listener.setReuseAddress(true);
-        listener.bind(
-            host.isLoopbackAddress()
-                ? new InetSocketAddress(host, port)
-                : new InetSocketAddress(port));
-        var store = new Store(listener, expected);
+        listener.bind(address, expected.size() + MAX_STRANGERS);
+        var store = new Store(listener, expected, secret, silence);
         Thread.ofPlatform().daemon().name("symplan-store").start(store::accept);
         return store;
       } catch (BindException e) {
         if (System.nanoTime() > end) {
           throw new RunException(
-              "rank 0 cannot listen on port %s (%s): another run may have it; set %s"
-                  .formatted(port, e.getMessage(), LaunchEnvironment.STORE_PORT),
+              "rank 0 cannot listen on port %s of %s (%s): another run may have it; set %s"
+                  .formatted(
+                      address.getPort(),
+                      address.getAddress().getHostAddress(),
+                      e.getMessage(),
+                      LaunchEnvironment.STORE_PORT),
               e);
         }
         Waiting.sleep(RETRY);
       } catch (IOException e) {
         throw new RunException(
-            "rank 0 cannot listen on port %s: %s".formatted(port, e.getMessage()), e);
+            "rank 0 cannot listen on port %s: %s".formatted(address.getPort(), e.getMessage()), e);
       }
     }
   }
 
-  int port() {
-    return listener.getLocalPort();
+  /** {@return where rank 0 itself finds it} */
+  InetAddress address() {
+    var address = listener.getInetAddress();
+    return address.isAnyLocalAddress() ? InetAddress.getLoopbackAddress() : address;
   }
 
   private void accept() {
     while (!listener.isClosed()) {
       try {
         var socket = listener.accept();
-        if (strangers.tryAcquire()) {
-          Thread.ofPlatform().daemon().name("symplan-store-new").start(() -> admit(socket));
-        } else {
-          socket.close();
-        }
+        meet(socket);
+        Thread.ofPlatform().daemon().name("symplan-store-new").start(() -> admit(socket));
       } catch (IOException e) {
         // One that is gone again, or the end of the store.
         Waiting.sleep(Duration.ofMillis(listener.isClosed() ? 0 : 10));
@@ -116,80 +148,112 @@ final class Store implements AutoCloseable {
     }
   }
 
-  private void admit(Socket socket) {
-    try {
-      socket.setSoTimeout(Math.toIntExact(INTRODUCTION.toMillis()));
-      var in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
-      var out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream()));
-      var guest = Handshake.read(in);
-      var refusal = refusal(guest);
-      if (refusal.isPresent()) {
-        Handshake.answer(out, refusal.get().answer(), refusal.get().reason());
-        socket.close();
-        return;
+  private void meet(Socket socket) {
+    synchronized (strangers) {
+      if (strangers.size() == MAX_STRANGERS) {
+        var oldest = strangers.iterator().next();
+        strangers.remove(oldest);
+        Introduction.close(oldest);
       }
-      int rank = guest.rank();
-      var connection =
-          new Connection(
-              socket,
-              in,
-              out,
-              Connection.SILENCE,
-              "symplan-store-" + rank,
-              frame -> take(rank, frame),
-              reason -> ended(rank, reason));
-      if (!enter(rank, connection)) {
-        Handshake.answer(out, Answer.LATER, "rank %s is already there".formatted(rank));
-        socket.close();
-        return;
-      }
-      welcome(rank, out, connection);
-    } catch (IOException | RuntimeException _) {
-      // A stranger, or one that is gone again.
-      Connection.close(socket);
-    } finally {
-      strangers.release();
+      strangers.add(socket);
     }
   }
 
-  private void welcome(int rank, DataOutputStream out, Connection connection) {
+  private void admit(Socket socket) {
     try {
-      Handshake.answer(out, Answer.WELCOME, "");
+      var introduction = new Introduction(socket, INTRODUCTION);
+      var refusal = admit(introduction);
+      if (refusal.isPresent()) {
+        refusal.get().write(introduction.out());
+        Introduction.close(socket);
+      }
+    } catch (IOException | RuntimeException _) {
+      // A stranger, or one that is gone again.
+      Introduction.close(socket);
+    } finally {
+      synchronized (strangers) {
+        strangers.remove(socket);
+      }
+    }
+  }
+
+  /** {@return what a process hears that does not come in; empty if it has come in} */
+  private Optional<Reply> admit(Introduction introduction) throws IOException {
+    int version = Handshake.readVersion(introduction.in());
+    if (version != Handshake.VERSION) {
+      return refused(
+          Answer.NEVER,
+          "rank 0 runs another version of Symplan: its store's protocol is %s, not %s"
+              .formatted(Handshake.VERSION, version));
+    }
+    var guest = Handshake.read(introduction.in());
+    var challenge = Handshake.newNonce();
+    Reply.challenge(challenge).write(introduction.out());
+    var proofs = Proofs.of(secret, guest, challenge);
+    if (!Handshake.readCode(introduction.in()).equals(proofs.ofProcess())) {
+      return refused(
+          Answer.LATER,
+          "rank 0 there has another secret: %s or %s must be the same for all processes; or another run has this port"
+              .formatted(Secret.TOKEN, Secret.TOKEN_FILE));
+    }
+    var refusal = refusal(guest);
+    return refusal.isPresent() ? refusal : welcome(guest, introduction, proofs);
+  }
+
+  private Optional<Reply> welcome(Handshake guest, Introduction introduction, Proofs proofs)
+      throws IOException {
+    int rank = guest.rank();
+    var channel =
+        introduction.channel(
+            new Seal(proofs.fromProcess().asBytes()),
+            new Seal(proofs.fromStore().asBytes()),
+            silence);
+    var connection =
+        new Connection(
+            channel,
+            silence,
+            "symplan-store-" + rank,
+            frame -> take(rank, frame),
+            reason -> ended(rank, reason));
+    if (!enter(guest, connection)) {
+      return refused(Answer.LATER, "rank %s is already there".formatted(rank));
+    }
+    try {
+      new Reply(Answer.WELCOME, "", proofs.ofStore()).write(introduction.out());
       connection.start();
     } catch (IOException e) {
       connection.close();
       ended(rank, "its connection is lost");
     }
+    return Optional.empty();
   }
 
-  private Optional<Handshake.Reply> refusal(Handshake guest) {
-    if (guest.version() != Handshake.VERSION) {
-      return Optional.of(
-          new Handshake.Reply(
-              Answer.NEVER,
-              "rank 0 runs another version of Symplan: its store's protocol is %s, not %s"
-                  .formatted(Handshake.VERSION, guest.version())));
-    }
+  private static Optional<Reply> refused(Answer answer, String reason) {
+    return Optional.of(Reply.refusal(answer, reason));
+  }
+
+  private Optional<Reply> refusal(Handshake guest) {
     if (guest.size() != expected.size()) {
-      return Optional.of(
-          new Handshake.Reply(
-              Answer.LATER,
-              "the run there has %s, not %s"
-                  .formatted(Units.count(expected.size(), "process"), guest.size())));
+      return refused(
+          Answer.LATER,
+          "the run there has %s, not %s"
+              .formatted(Units.count(expected.size(), "process"), guest.size()));
     }
     if (!guest.job().equals(expected.job())) {
-      return Optional.of(new Handshake.Reply(Answer.LATER, "another run has this port"));
+      return refused(Answer.LATER, "another run has this port");
     }
     return guest.rank() < 0 || guest.rank() >= expected.size()
-        ? Optional.of(new Handshake.Reply(Answer.NEVER, "there is no rank " + guest.rank()))
+        ? refused(Answer.NEVER, "there is no rank " + guest.rank())
         : Optional.empty();
   }
 
-  private synchronized boolean enter(int rank, Connection connection) {
+  private synchronized boolean enter(Handshake guest, Connection connection) {
+    int rank = guest.rank();
     if (connections[rank] != null || listener.isClosed()) {
       return false;
     }
     connections[rank] = connection;
+    hosts[rank] = guest.host();
     failure.ifPresent(known -> connection.send(message(known)));
     return true;
   }
@@ -200,23 +264,16 @@ final class Store implements AutoCloseable {
       return;
     }
     switch (frame.kind()) {
-      case SET -> {
-        if (values.putIfAbsent(frame.key(), frame.data()) != null) {
-          throw new IllegalStateException("'%s' twice".formatted(frame.key()));
-        }
-        var waiting = waiters.remove(frame.key());
-        if (waiting != null) {
-          waiting.forEach(w -> w.connection().send(value(w.number(), frame.data())));
-        }
-      }
+      case SET -> keep(frame);
       case GET -> {
-        var data = values.get(frame.key());
-        if (data == null) {
+        if (values.containsKey(frame.key())) {
+          answer(frame.key(), new Waiter(connection, frame.number()));
+        } else if (++questions > MAX_QUESTIONS) {
+          throw new IllegalStateException("too many questions without an answer");
+        } else {
           waiters
               .computeIfAbsent(frame.key(), _ -> new ArrayList<>())
               .add(new Waiter(connection, frame.number()));
-        } else {
-          connection.send(value(frame.number(), data));
         }
       }
       case FAIL -> fail(new Failure(rank, frame.number(), frame.text()));
@@ -229,8 +286,36 @@ final class Store implements AutoCloseable {
     }
   }
 
-  private static Frame value(int number, byte[] data) {
-    return Frame.of(Kind.VALUE, number, "", data);
+  private void keep(Frame frame) {
+    var value = new Value(frame.data(), frame.number());
+    bytes += frame.data().length;
+    if (bytes > MAX_BYTES) {
+      throw new IllegalStateException(
+          "the store would have %s bytes, but takes %s".formatted(bytes, MAX_BYTES));
+    }
+    if (values.putIfAbsent(frame.key(), value) != null) {
+      throw new IllegalStateException("'%s' twice".formatted(frame.key()));
+    }
+    var waiting = waiters.remove(frame.key());
+    if (waiting != null) {
+      questions -= waiting.size();
+      waiting.forEach(waiter -> answer(frame.key(), waiter));
+    }
+  }
+
+  /** The last one who is expected to ask takes the value away. */
+  private void answer(String key, Waiter waiter) {
+    var value = values.get(key);
+    if (value == null) {
+      throw new IllegalStateException("'%s' was asked for too often".formatted(key));
+    }
+    waiter.connection().send(Frame.of(Kind.VALUE, waiter.number(), "", value.data()));
+    if (value.left() == 1) {
+      values.remove(key);
+      bytes -= value.data().length;
+    } else if (value.left() > 1) {
+      values.put(key, new Value(value.data(), value.left() - 1));
+    }
   }
 
   private synchronized void ended(int rank, String reason) {
@@ -239,8 +324,16 @@ final class Store implements AutoCloseable {
           new Failure(
               rank,
               Failure.RUN_FAILED,
-              "the process of rank %s has ended or hangs: %s".formatted(rank, reason)));
+              "the process of rank %s%s has ended or hangs: %s"
+                  .formatted(rank, onHost(rank), reason)));
     }
+  }
+
+  /** The name of a host says something only where there are several. */
+  private String onHost(int rank) {
+    return Arrays.stream(hosts).filter(host -> !host.isEmpty()).distinct().count() > 1
+        ? " on host " + hosts[rank]
+        : "";
   }
 
   /** The first failure counts: others follow from it. */

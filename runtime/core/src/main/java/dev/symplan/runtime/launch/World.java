@@ -1,14 +1,11 @@
 package dev.symplan.runtime.launch;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.failure.Failure;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Frame.Kind;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
-import java.io.IOException;
-import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -22,8 +19,10 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /**
  * The processes of a run, one for each rank, as one of them sees the others: it exchanges bytes
@@ -42,7 +41,7 @@ public final class World implements AutoCloseable {
   private final Map<Integer, CompletableFuture<byte[]>> asked = new ConcurrentHashMap<>();
   private final AtomicInteger questions = new AtomicInteger();
   private final Map<String, Integer> rounds = new HashMap<>();
-  private ImmutableList<String> hosts = ImmutableList.of();
+  private volatile ImmutableList<Host> hosts = ImmutableList.of();
   private final CompletableFuture<Failure> failure = new CompletableFuture<>();
   private volatile boolean keeperLeft;
   private volatile boolean storeIsGone;
@@ -52,34 +51,31 @@ public final class World implements AutoCloseable {
       LaunchEnvironment environment,
       Duration timeout,
       Optional<Store> store,
-      Socket socket,
-      DataInputStream in,
-      DataOutputStream out)
-      throws IOException {
+      Channel channel,
+      Duration silence) {
     this.environment = environment;
     this.timeout = timeout;
     this.store = store;
-    this.connection =
-        new Connection(
-            socket, in, out, Connection.SILENCE, "symplan-world", this::take, this::ended);
+    this.connection = new Connection(channel, silence, "symplan-world", this::take, this::ended);
   }
 
   /**
    * Meets the other processes.
    *
    * @param timeout how long to wait for others, here and later
-   * @throws RunException when not all come in time; the message names the missing ranks
+   * @throws RunException when not all come in time, naming who is missing; or when rank 0 is open
+   *     to other hosts without a secret
    */
   public static World join(LaunchEnvironment environment, Duration timeout) {
-    return Joining.join(environment, timeout);
+    return Joining.join(environment, timeout, Connection.SILENCE);
   }
 
   /** Begins to listen, and learns where the others are. */
-  void meet(String host) {
+  void meet(Host host) {
     connection.start();
     hosts =
-        gather("hosts", host.getBytes(StandardCharsets.UTF_8)).stream()
-            .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+        gather("hosts", host.toBytes()).stream()
+            .map(Host::of)
             .collect(ImmutableList.toImmutableList());
   }
 
@@ -103,14 +99,31 @@ public final class World implements AutoCloseable {
     return environment;
   }
 
+  /** {@return the host of each rank} */
+  public ImmutableList<Host> hosts() {
+    return hosts;
+  }
+
   /** {@return whether all processes are on the same host} */
   public boolean isOneHost() {
-    return hosts.stream().distinct().count() == 1;
+    return hosts.stream().map(Host::id).distinct().count() == 1;
+  }
+
+  /** {@return the ranks on the host of this one, with this one} */
+  public ImmutableSortedSet<Integer> ranksHere() {
+    var here = hosts.get(rank()).id();
+    return ImmutableSortedSet.copyOf(
+        IntStream.range(0, size()).filter(rank -> hosts.get(rank).id().equals(here)).iterator());
   }
 
   /** {@return why the processes cannot go on together; empty if they can} */
   public Optional<Failure> failure() {
     return failure.isDone() ? Optional.of(failure.resultNow()) : Optional.empty();
+  }
+
+  /** Calls somebody when the processes cannot go on together, in a thread that must not wait. */
+  public void onFailure(Consumer<Failure> listener) {
+    var _ = failure.thenAccept(listener);
   }
 
   /** {@return the same, for which this waits a while} */
@@ -142,9 +155,9 @@ public final class World implements AutoCloseable {
     for (int rank = 0; rank < size(); rank++) {
       futures.add(ask(key(round, rank)));
     }
-    // After the questions: when the last rank gives, all ranks are answered before any of them can
-    // continue and fail.
-    set(key(round, rank()), own);
+    // Behind the questions: when the last rank gives, all are answered, before anyone who got
+    // through can fail.
+    set(key(round, rank()), own, size());
     var all = CompletableFuture.allOf(futures.toArray(CompletableFuture[]::new));
     await(all, () -> missing(what, futures));
     return futures.stream()
@@ -200,8 +213,18 @@ public final class World implements AutoCloseable {
    * @param key that no other rank sets
    */
   public void set(String key, byte[] value) {
+    set(key, value, 0);
+  }
+
+  /**
+   * Puts something where a number of ranks find it.
+   *
+   * @param key which nobody else sets before all have taken it
+   * @param takers how often it is taken until it is gone; 0 to keep it
+   */
+  public void set(String key, byte[] value, int takers) {
     requireUsable();
-    connection.send(Frame.of(Kind.SET, 0, key, value));
+    connection.send(Frame.of(Kind.SET, takers, key, value));
   }
 
   /**
@@ -210,11 +233,19 @@ public final class World implements AutoCloseable {
    * @throws RunException when a rank fails, or it does not come in time
    */
   public byte[] get(String key) {
+    return get(key, "'%s', which no rank gave".formatted(key));
+  }
+
+  /**
+   * {@return the same}
+   *
+   * @param whom who or what is waited for, for people
+   */
+  public byte[] get(String key, String whom) {
     return await(
         ask(key),
         () ->
-            "rank %s waited more than %s for '%s', which no rank gave"
-                .formatted(rank(), Units.duration(timeout), key));
+            "rank %s waited more than %s for %s".formatted(rank(), Units.duration(timeout), whom));
   }
 
   private CompletableFuture<byte[]> ask(String key) {
@@ -279,8 +310,10 @@ public final class World implements AutoCloseable {
           new Failure(
               0,
               Failure.RUN_FAILED,
-              "the process of rank 0, which holds the shared store, has ended or hangs: "
-                  + reason));
+              "the process of rank 0%s, which holds the shared store, has ended or hangs: %s"
+                  .formatted(
+                      hosts.isEmpty() || isOneHost() ? "" : " on host " + hosts.getFirst().name(),
+                      reason)));
     }
   }
 

@@ -3,13 +3,12 @@ package dev.symplan.runtime.launch;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -44,18 +43,28 @@ class ConnectionTest {
     listener.close();
   }
 
-  private Connection open(Duration silence) throws IOException {
-    var connection =
-        new Connection(
-            near,
-            new DataInputStream(near.getInputStream()),
-            new DataOutputStream(near.getOutputStream()),
+  private static Channel channel(Socket socket, String in, String out, Duration silence)
+      throws IOException {
+    return new Introduction(socket, Duration.ofSeconds(10))
+        .channel(new Seal(ascii(in)), new Seal(ascii(out)), silence);
+  }
+
+  private void open(Duration silence) throws IOException {
+    new Connection(
+            channel(near, "from far", "from near", silence),
             silence,
             "test",
             frames::add,
-            end::complete);
-    connection.start();
-    return connection;
+            end::complete)
+        .start();
+  }
+
+  private Channel far() throws IOException {
+    return channel(far, "from near", "from far", Duration.ofSeconds(10));
+  }
+
+  private static byte[] ascii(String text) {
+    return text.getBytes(StandardCharsets.US_ASCII);
   }
 
   private String end() throws Exception {
@@ -71,15 +80,13 @@ class ConnectionTest {
   @Test
   void whoHasNothingToSaySaysSo() throws Exception {
     open(Duration.ofSeconds(10));
-    far.setSoTimeout(5000);
-    assertThat(Frame.read(new DataInputStream(far.getInputStream())).kind())
-        .isEqualTo(Frame.Kind.PING);
+    assertThat(far().read().kind()).isEqualTo(Frame.Kind.PING);
   }
 
   @Test
   void garbageIsTheEnd() throws Exception {
     open(Duration.ofSeconds(10));
-    far.getOutputStream().write("GET / HTTP/1.1\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
+    far.getOutputStream().write(ascii("GET / HTTP/1.1\r\n\r\n"));
     assertThat(end()).isEqualTo("its connection is lost");
     assertThat(frames).isEmpty();
     assertThat(near.isClosed()).isTrue();
@@ -88,9 +95,9 @@ class ConnectionTest {
   @Test
   void framesComeInOrder() throws Exception {
     open(Duration.ofSeconds(10));
-    var out = new DataOutputStream(far.getOutputStream());
+    var channel = far();
     for (int i = 0; i < 100; i++) {
-      Frame.of(Frame.Kind.VALUE, i, "key" + i, new byte[i]).write(out);
+      channel.write(Frame.of(Frame.Kind.VALUE, i, "key" + i, new byte[i]));
     }
     far.shutdownOutput();
     end();
@@ -100,11 +107,82 @@ class ConnectionTest {
     assertThat(frames.get(99).data()).hasSize(99);
   }
 
+  /** What a frame of these bytes, with this code behind it, does to the connection. */
+  private void isNoFrame(byte[] bytes, byte[] code) throws Exception {
+    open(Duration.ofSeconds(10));
+    var out = new DataOutputStream(far.getOutputStream());
+    out.writeInt(bytes.length);
+    out.write(bytes);
+    out.write(code);
+    assertThat(end()).isEqualTo("its connection is lost");
+    assertThat(frames).isEmpty();
+  }
+
+  private static byte[] frame() {
+    return Frame.of(Frame.Kind.VALUE, 1, "key", new byte[5]).toBytes();
+  }
+
   @Test
-  void aFrameThatSaysItIsHugeIsRefusedBeforeItIsRead() {
-    var header = ByteBuffer.allocate(Integer.BYTES).putInt(Frame.MAX_BYTES + 1).array();
-    assertThatThrownBy(() -> Frame.read(new DataInputStream(new ByteArrayInputStream(header))))
+  void aFrameWithoutTheKeyIsTheEnd() throws Exception {
+    isNoFrame(frame(), new Seal(ascii("another key")).next(frame()));
+  }
+
+  /** The bytes of a frame that this side has sent, as somebody between the two could. */
+  @Test
+  void aFrameThatIsSentBackIsTheEnd() throws Exception {
+    isNoFrame(frame(), new Seal(ascii("from near")).next(frame()));
+  }
+
+  @Test
+  void aChangedFrameIsTheEnd() throws Exception {
+    var changed = frame();
+    changed[changed.length - 1] = 1;
+    isNoFrame(changed, new Seal(ascii("from far")).next(frame()));
+  }
+
+  @Test
+  void aFrameThatComesTwiceIsTheEnd() throws Exception {
+    open(Duration.ofSeconds(10));
+    var out = new DataOutputStream(far.getOutputStream());
+    var code = new Seal(ascii("from far")).next(frame());
+    for (int i = 0; i < 2; i++) {
+      out.writeInt(frame().length);
+      out.write(frame());
+      out.write(code);
+    }
+    assertThat(end()).isEqualTo("its connection is lost");
+    assertThat(frames).hasSize(1);
+  }
+
+  @Test
+  void aFrameThatSaysItIsHugeIsRefusedBeforeItIsRead() throws Exception {
+    var channel = far();
+    near.getOutputStream()
+        .write(ByteBuffer.allocate(Integer.BYTES).putInt(Frame.MAX_BYTES + 1).array());
+    assertThatThrownBy(channel::read)
         .isInstanceOf(IOException.class)
         .hasMessageContaining("a frame of");
+  }
+
+  /** A byte now and then gives no more time to say who one is. */
+  @Test
+  void anIntroductionEnds() throws Exception {
+    var introduction = new Introduction(near, Duration.ofMillis(300));
+    var drip =
+        Thread.ofVirtual()
+            .start(
+                () -> {
+                  try {
+                    while (true) {
+                      far.getOutputStream().write(1);
+                      Thread.sleep(20);
+                    }
+                  } catch (IOException | InterruptedException _) {
+                    // The end of the test.
+                  }
+                });
+    assertThatThrownBy(() -> introduction.in().readNBytes(1_000_000))
+        .isInstanceOf(SocketTimeoutException.class);
+    drip.interrupt();
   }
 }

@@ -73,13 +73,17 @@ class LaunchEnvironmentTest {
   void processesOfOneHostNeedNoNameOfIt() {
     assertThat(of(with(TORCHRUN, "LOCAL_WORLD_SIZE", "4")).host()).isEqualTo("127.0.0.1");
     assertThat(of(with(TORCHRUN, "LOCAL_WORLD_SIZE", "2")).host()).isEqualTo("localhost");
+    assertThat(of(with(MPIRUN, "MASTER_ADDR", "gpu1")).host()).isEqualTo("127.0.0.1");
+    assertThat(of(with(with(SRUN, "SLURM_NNODES", "1"), "MASTER_ADDR", "gpu1")).host())
+        .isEqualTo("127.0.0.1");
   }
 
   @Test
   void readsMpirun() {
     assertThat(of(MPIRUN))
         .isEqualTo(new LaunchEnvironment(Launcher.MPIRUN, 1, 4, 1, "127.0.0.1", 29501, "prte-7@1"));
-    assertThat(of(with(MPIRUN, "MASTER_ADDR", "gpu1")).host()).isEqualTo("gpu1");
+    var two = with(MPIRUN, "OMPI_COMM_WORLD_LOCAL_SIZE", "2");
+    assertThat(of(with(two, "MASTER_ADDR", "gpu1")).host()).isEqualTo("gpu1");
   }
 
   @Test
@@ -155,5 +159,22 @@ class LaunchEnvironmentTest {
   @Test
   void anOwnPortIsTakenAsItIs() {
     assertThat(of(with(TORCHRUN, "SYMPLAN_STORE_PORT", "4000")).port()).isEqualTo(4000);
+  }
+
+  @Test
+  void readsWhatTheHostIsTakenFor() {
+    assertThat(of(TORCHRUN).hostId()).isEmpty();
+    assertThat(of(with(TORCHRUN, "NCCL_HOSTID", "b")).hostId()).isEqualTo("b");
+  }
+
+  @Test
+  void readsWhoMayCome() {
+    assertThat(of(TORCHRUN).access()).isEqualTo(StoreAccess.DEFAULT);
+    var token = "0123456789abcdef";
+    var access = of(with(TORCHRUN, "SYMPLAN_TOKEN", token)).access();
+    assertThat(access.secret()).contains(Secret.of(token, "here"));
+    assertThat(access.toString()).doesNotContain(token);
+    assertThat(of(with(TORCHRUN, "SYMPLAN_STORE_ADDRESS", "10.0.0.1")).access().address())
+        .isEqualTo("10.0.0.1");
   }
 }

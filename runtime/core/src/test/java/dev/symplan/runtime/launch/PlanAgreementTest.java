@@ -26,6 +26,10 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class PlanAgreementTest {
   private static Executable executable(int ranks, String reduceOp) {
+    return executable(ranks, reduceOp, Variant.TWO_SHOT);
+  }
+
+  private static Executable executable(int ranks, String reduceOp, Variant variant) {
     var text =
         """
         graph version 1
@@ -42,12 +46,17 @@ class PlanAgreementTest {
             .with(
                 CompileOptions.DEFAULT
                     .withRanks(ranks)
-                    .withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT)))
+                    .withVariants(ImmutableMap.of("all_reduce", variant)))
             .compile(GraphParser.parse(new SourceFile("sum.graph", text))));
   }
 
   /** What each rank says of its executable; empty if it agrees. */
   private static List<String> check(int processes, IntFunction<Executable> executables) {
+    return check(processes, _ -> "", executables);
+  }
+
+  private static List<String> check(
+      int processes, IntFunction<String> hosts, IntFunction<Executable> executables) {
     int port = ChildProcess.freePort();
     try (var threads = Executors.newCachedThreadPool()) {
       var said = new ArrayList<CompletableFuture<String>>();
@@ -58,7 +67,8 @@ class PlanAgreementTest {
                 () -> {
                   var environment =
                       new LaunchEnvironment(
-                          Launcher.MPIRUN, self, processes, self, "localhost", port, "");
+                              Launcher.MPIRUN, self, processes, self, "localhost", port, "")
+                          .withHostId(hosts.apply(self));
                   try (var world = World.join(environment, Duration.ofSeconds(20))) {
                     PlanAgreement.check(executables.apply(self), world);
                     world.barrier("end");
@@ -95,5 +105,20 @@ class PlanAgreementTest {
   void theNumberOfProcessesMustFit() {
     assertThat(check(2, _ -> executable(3, "sum")))
         .containsOnly("the plan is for 3 ranks, but mpirun started 2 processes");
+  }
+
+  @Test
+  void ranksThatReachEachOtherMustBeOnOneHost() {
+    assertThat(check(3, rank -> rank == 1 ? "b" : "a", _ -> executable(3, "sum")))
+        .containsOnly(
+            "'r' (sum.graph:4) runs as two_shot, for which ranks 0, 1, 2 must be on one host; but"
+                + " ranks 0, 2 are on a, rank 1 is on b. Plan for these hosts: the `gpus` of a"
+                + " target are the ranks of each host, and ranks fill hosts in order");
+  }
+
+  @Test
+  void ncclNeedsNoCommonHost() {
+    assertThat(check(3, rank -> rank == 1 ? "b" : "a", _ -> executable(3, "sum", Variant.NCCL)))
+        .containsOnly("");
   }
 }

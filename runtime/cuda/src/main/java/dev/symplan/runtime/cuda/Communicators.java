@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -102,13 +103,26 @@ final class Communicators {
     return ids.buildOrThrow();
   }
 
-  /** Joins a rank's communicators; all ranks do so at once, each in its own thread. */
-  void join(int rank, ImmutableMap<Key, ncclUniqueId> ids, GpuMemory memory) {
+  /**
+   * Joins a rank's communicators; all ranks do so at once, each in its own thread.
+   *
+   * @param ending ends when one cannot be joined in time: NCCL itself may wait for ever
+   * @param timeout for each
+   */
+  void join(
+      int rank,
+      ImmutableMap<Key, ncclUniqueId> ids,
+      GpuMemory memory,
+      SessionFailure ending,
+      Duration timeout) {
     ids.forEach(
         (key, id) -> {
           int self = key.members().indexOf(rank);
           if (self >= 0) {
-            join(key, id, self, memory);
+            var late =
+                "rank %s: NCCL does not connect the ranks %s within %s; NCCL_DEBUG=INFO shows what it does"
+                    .formatted(rank, key.members(), Units.duration(timeout));
+            ending.limited(timeout, late, () -> join(key, id, self, memory));
           }
         });
   }

@@ -20,7 +20,7 @@ import org.bytedeco.cuda.global.nccl;
 
 /**
  * Ranks are the GPUs of this host: in the driver's order, each driven by a thread of this process,
- * or one for each process that a launcher started.
+ * or one for each process that a launcher started, on this host or on several.
  *
  * <p>Nothing of CUDA is loaded before somebody asks {@link #unavailable}.
  */

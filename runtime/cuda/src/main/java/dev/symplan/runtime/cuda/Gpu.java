@@ -155,7 +155,7 @@ final class Gpu {
   void prepare(
       Peers peers, ImmutableMap<Communicators.Key, ncclUniqueId> ids, ProductChoices products) {
     releases.add(communicators::close);
-    communicators.join(program.rank(), ids, memory);
+    communicators.join(program.rank(), ids, memory, ending, timeout);
     var preparation = new Preparation(this, peers, communicators, products, kernelTimeout);
     work = preparation.steps(program.steps());
   }

@@ -3,6 +3,7 @@ package dev.symplan.runtime.cuda;
 import com.google.common.collect.HashBasedTable;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Sets;
 import com.google.common.collect.Table;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;
@@ -10,6 +11,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import org.bytedeco.javacpp.Pointer;
 
 /**
@@ -80,28 +82,28 @@ final class MappedPeers implements Peers {
   }
 
   /**
-   * Maps all ranks' memory; all ranks call this at once, each in the thread of its GPU.
+   * Maps the memory of the ranks of this host; all ranks call this at once, each in the thread of
+   * its GPU.
    *
    * @param timeout how long to wait for a handle that was promised
    * @throws dev.symplan.runtime.failure.RunException when the handles cannot be passed or mapped
    */
   void exchange(World world, Duration timeout) {
-    int expected = (world.size() - 1) * Region.values().length;
+    var peers = Sets.difference(world.ranksHere(), ImmutableSet.of(rank));
+    int expected = peers.size() * Region.values().length;
     HandleExchange.exchange(
-        world, "memory handles", sent -> export(sent, world.size()), expected, this::take, timeout);
+        world, "memory handles", sent -> export(sent, peers), expected, this::take, timeout);
   }
 
-  private void export(List<HandleExchange.Sent> sent, int ranks) {
-    if (ranks == 1) {
+  private void export(List<HandleExchange.Sent> sent, Set<Integer> peers) {
+    if (peers.isEmpty()) {
       return;
     }
     for (var region : Region.values()) {
       var block = own.block(region);
       int descriptor = own.driver.export(block.handle());
-      for (int peer = 0; peer < ranks; peer++) {
-        if (peer != rank) {
-          sent.add(new HandleExchange.Sent(peer, region.ordinal(), block.bytes(), descriptor));
-        }
+      for (int peer : peers) {
+        sent.add(new HandleExchange.Sent(peer, region.ordinal(), block.bytes(), descriptor));
       }
     }
   }
@@ -113,7 +115,15 @@ final class MappedPeers implements Peers {
 
   @Override
   public long base(int of, Region region) {
-    return of == rank ? own.base(region) : Objects.requireNonNull(mapped.get(of, region)).address();
+    if (of == rank) {
+      return own.base(region);
+    }
+    var block = mapped.get(of, region);
+    if (block == null) {
+      throw new IllegalStateException(
+          "rank %s has no address for the memory of rank %s".formatted(rank, of));
+    }
+    return block.address();
   }
 
   /** Ends the access to the others' memory, not to its own; by the thread of the GPU. */

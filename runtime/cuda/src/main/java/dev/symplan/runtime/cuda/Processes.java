@@ -6,9 +6,12 @@ import com.google.common.primitives.Bytes;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.runtime.failure.RunException;
+import dev.symplan.runtime.launch.Host;
 import dev.symplan.runtime.launch.World;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
 import org.bytedeco.cuda.global.cudart;
 
 /** Connects a session of one rank with the processes of the other ranks. */
@@ -21,15 +24,9 @@ final class Processes {
    * {@return this process's rank and its GPU: the only one that it sees, or the one of its number
    * on the host}
    *
-   * @throws RunException when none exists, when two ranks have the same, or when the processes are
-   *     not all on one host
+   * @throws RunException when there is none, or when two ranks of a host have the same
    */
   static ImmutableSortedMap<Integer, Integer> device(World world) {
-    if (!world.isOneHost()) {
-      throw new RunException(
-          "the %s processes are on several hosts; plans run on the GPUs of one"
-              .formatted(world.size()));
-    }
     int count = Devices.count();
     int device = count == 1 ? 0 : world.localRank();
     if (device >= count) {
@@ -41,15 +38,27 @@ final class Processes {
         world.gather("GPUs", busId(device, world.rank()).getBytes(StandardCharsets.UTF_8)).stream()
             .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
             .toList();
+    requireSeparate(buses, world.hosts());
+    return ImmutableSortedMap.of(world.rank(), device);
+  }
+
+  /**
+   * Checks that the ranks of each host have different GPUs; those of several hosts may have the
+   * same address.
+   *
+   * @param buses the address of each rank's GPU on its host
+   * @throws RunException when two have the same
+   */
+  static void requireSeparate(List<String> buses, List<Host> hosts) {
+    var first = new HashMap<String, Integer>();
     for (int rank = 0; rank < buses.size(); rank++) {
-      int first = buses.indexOf(buses.get(rank));
-      if (first != rank) {
+      var other = first.putIfAbsent(hosts.get(rank).id() + '\n' + buses.get(rank), rank);
+      if (other != null) {
         throw new RunException(
-            "ranks %s and %s use the same GPU (%s): each needs a separate one"
-                .formatted(first, rank, buses.get(rank)));
+            "ranks %s and %s use the same GPU (%s) of %s: each needs a separate one"
+                .formatted(other, rank, buses.get(rank), hosts.get(rank).name()));
       }
     }
-    return ImmutableSortedMap.of(world.rank(), device);
   }
 
   private static String busId(int device, int rank) {
@@ -95,7 +104,7 @@ final class Processes {
     local.thread().join();
   }
 
-  /** Peers' memory on all ranks, or on none: each needs to know what the others have. */
+  /** The memory of a host's ranks on all of them, on every host, or on none: all need to know. */
   private static Peers peers(World world, MappedPeers.Own own, Gpu gpu, Duration timeout) {
     var peers = new MappedPeers(world.rank(), own);
     gpu.onClose(peers::close);

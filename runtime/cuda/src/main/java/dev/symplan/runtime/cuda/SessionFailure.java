@@ -38,6 +38,30 @@ final class SessionFailure {
     }
   }
 
+  /**
+   * Does what may not come back, in this thread: after a while, the session ends without it.
+   *
+   * @param late what to say then
+   */
+  void limited(Duration most, String late, Runnable step) {
+    var watch =
+        Thread.ofVirtual()
+            .start(
+                () -> {
+                  try {
+                    Thread.sleep(most);
+                    fail(new RunException(late));
+                  } catch (InterruptedException _) {
+                    // The step has come back.
+                  }
+                });
+    try {
+      step.run();
+    } finally {
+      watch.interrupt();
+    }
+  }
+
   /** {@return whether something has failed} */
   boolean hasBegun() {
     if (first != null) {

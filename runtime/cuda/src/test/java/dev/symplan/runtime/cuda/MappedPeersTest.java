@@ -1,6 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
@@ -42,12 +43,19 @@ class MappedPeersTest {
       releases.add(peers::close);
       AllOrNone.check(world, "peers", () -> peers.exchange(world, Worlds.TIMEOUT));
       var addresses = new HashSet<Long>();
-      for (int peer = 0; peer < RANKS; peer++) {
+      for (int peer : world.ranksHere()) {
         for (var region : Region.values()) {
           addresses.add(peers.base(peer, region));
         }
       }
-      assertThat(addresses).hasSize(RANKS * Region.values().length);
+      assertThat(addresses).hasSize(world.ranksHere().size() * Region.values().length);
+      for (int peer = 0; peer < RANKS; peer++) {
+        int other = peer;
+        if (!world.ranksHere().contains(peer)) {
+          assertThatThrownBy(() -> peers.base(other, Region.ARENA))
+              .isInstanceOf(IllegalStateException.class);
+        }
+      }
     } finally {
       Release.all(releases.reversed());
     }
@@ -72,6 +80,27 @@ class MappedPeersTest {
       assertThat(calls).filteredOn(call -> call.startsWith("export")).hasSize(2);
       assertThat(calls).filteredOn(call -> call.startsWith("import")).hasSize(2 * (RANKS - 1));
       assertThat(calls).noneMatch(call -> call.contains("multicast"));
+    }
+    assertThat(machine.wrong()).isEmpty();
+    assertThat(machine.held()).isEmpty();
+    assertThat(RecordingDriver.openDescriptors()).isZero();
+  }
+
+  /** Ranks 0 and 2 are on one host, rank 1 on another one: nobody sends it anything. */
+  @Test
+  void handlesStayWithinAHost() {
+    var drivers = drivers(-1, -1);
+    assertThat(
+            Worlds.failures(
+                RANKS,
+                rank -> rank == 1 ? "b" : "a",
+                world -> exchange(world, drivers.get(world.rank()))))
+        .containsOnly("");
+    for (int rank = 0; rank < RANKS; rank++) {
+      var calls = drivers.get(rank).calls();
+      int shared = rank == 1 ? 0 : 2;
+      assertThat(calls).filteredOn(call -> call.startsWith("export")).hasSize(shared);
+      assertThat(calls).filteredOn(call -> call.startsWith("import")).hasSize(shared);
     }
     assertThat(machine.wrong()).isEmpty();
     assertThat(machine.held()).isEmpty();

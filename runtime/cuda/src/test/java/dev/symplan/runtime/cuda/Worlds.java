@@ -15,6 +15,7 @@ import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
 import java.util.function.Consumer;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 
 /** Processes of one run that pass handles to each other: threads here, with a world for each. */
@@ -25,13 +26,23 @@ final class Worlds {
 
   /** {@return the message of the failure of each rank; empty if it has none} */
   static List<String> failures(int ranks, Consumer<World> each) {
+    return failures(ranks, _ -> "", each);
+  }
+
+  /**
+   * {@return the same}
+   *
+   * @param host what the host of a rank is taken for; empty for what it is
+   */
+  static List<String> failures(int ranks, IntFunction<String> host, Consumer<World> each) {
     assumeTrue(Files.isDirectory(Path.of("/proc/self/fd")), "only Linux has such descriptors");
     int port = ChildProcess.freePort();
     try (var threads = Executors.newCachedThreadPool()) {
       return IntStream.range(0, ranks)
           .mapToObj(
               rank ->
-                  CompletableFuture.supplyAsync(() -> failure(rank, ranks, port, each), threads))
+                  CompletableFuture.supplyAsync(
+                      () -> failure(rank, ranks, port, host.apply(rank), each), threads))
           .toList()
           .stream()
           .map(CompletableFuture::join)
@@ -39,9 +50,10 @@ final class Worlds {
     }
   }
 
-  private static String failure(int rank, int ranks, int port, Consumer<World> each) {
+  private static String failure(int rank, int ranks, int port, String host, Consumer<World> each) {
     var environment =
-        new LaunchEnvironment(Launcher.TORCHRUN, rank, ranks, rank, "localhost", port, "job");
+        new LaunchEnvironment(Launcher.TORCHRUN, rank, ranks, rank, "localhost", port, "job")
+            .withHostId(host);
     try (var world = World.join(environment, TIMEOUT)) {
       each.accept(world);
       return "";

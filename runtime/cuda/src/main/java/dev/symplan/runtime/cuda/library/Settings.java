@@ -4,6 +4,7 @@ import com.google.common.base.CharMatcher;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.runtime.doctor.Machine.Setting;
+import dev.symplan.runtime.launch.Secret;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -51,7 +52,9 @@ final class Settings {
     environment.forEach(
         (name, value) -> {
           if (NAMES.contains(name) || PREFIXES.stream().anyMatch(name::startsWith)) {
-            settings.put(name, new Setting(name, value, Setting.ENVIRONMENT));
+            // Reports are shown to others: a secret is not in them.
+            var shown = name.equals(Secret.TOKEN) ? "not shown" : value;
+            settings.put(name, new Setting(name, shown, Setting.ENVIRONMENT));
           }
         });
     Libraries.SETTINGS.forEach(

@@ -196,6 +196,17 @@ class CudaProbeTest {
             new Setting("RANK", "3", Setting.ENVIRONMENT));
   }
 
+  /** People show reports to others. */
+  @Test
+  void keepsSecretsToItself() {
+    var settings = Settings.of(Map.of("SYMPLAN_TOKEN", "known to few", "SYMPLAN_STORE_PORT", "1"));
+    assertThat(settings)
+        .contains(
+            new Setting("SYMPLAN_STORE_PORT", "1", Setting.ENVIRONMENT),
+            new Setting("SYMPLAN_TOKEN", "not shown", Setting.ENVIRONMENT));
+    assertThat(settings.toString()).doesNotContain("known to few");
+  }
+
   @Test
   void isFoundByTheCommand() {
     var machine = MachineProbe.ofThisMachine();

@@ -1,0 +1,50 @@
+package dev.symplan.runtime.host;
+
+import com.google.common.collect.ImmutableSortedMap;
+import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Transfers;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.plan.StreamKind;
+import java.util.Comparator;
+import java.util.stream.Stream;
+
+/**
+ * Where {@link Variant#NCCL} collectives put their operands: each rank has a buffer for each
+ * stream. One is enough, as the collectives of a stream come one after the other, with a barrier at
+ * each end.
+ */
+final class Staging {
+
+  /** What staged tensors are aligned to, in bytes. */
+  private static final long ALIGNMENT = 128;
+
+  private Staging() {}
+
+  /** {@return the bytes of each buffer of a rank} */
+  static ImmutableSortedMap<StreamKind, Long> sizes(Transfers transfers, int rank) {
+    return of(transfers, rank)
+        .collect(
+            ImmutableSortedMap.toImmutableSortedMap(
+                Comparator.naturalOrder(),
+                Collective::stream,
+                collective -> begin(collective, collective.operands().size()),
+                Math::max));
+  }
+
+  private static Stream<Collective> of(Transfers transfers, int rank) {
+    return transfers.ofRank(rank).stream()
+        .filter(collective -> collective.variant() == Variant.NCCL);
+  }
+
+  /** {@return where a tensor begins among the staged operands of a collective} */
+  static long begin(Collective collective, int tensor) {
+    return collective.operands().stream()
+        .limit(tensor)
+        .mapToLong(ref -> Math.ceilDiv(ref.type().storageBytes(), ALIGNMENT) * ALIGNMENT)
+        .sum();
+  }
+
+  static long bytes(Collective collective, int tensor) {
+    return collective.operands().get(tensor).type().storageBytes();
+  }
+}

@@ -1,0 +1,104 @@
+package dev.symplan.runtime.launch;
+
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.Instruction;
+import dev.symplan.codegen.Instruction.Border;
+import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Instruction.Fused;
+import dev.symplan.codegen.Instruction.GroupUse;
+import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Instruction.RecordEvent;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.runtime.failure.RunException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/**
+ * Compares where a plan expects ranks with where they are: those that reach each other's memory
+ * must be on one host. It looks at what the instructions do, not at what the planner believed.
+ */
+final class HostAgreement {
+  private HostAgreement() {}
+
+  /** Ranks that must be on one host, and why. */
+  private record Need(ImmutableIntArray members, String what, String variant, Span span) {}
+
+  /**
+   * Checks all ranks of an executable.
+   *
+   * @param hosts of the ranks
+   * @throws RunException when ranks are apart that may not be; the same on all ranks
+   */
+  static void check(Executable executable, List<Host> hosts) {
+    if (hosts.stream().map(Host::id).distinct().count() == 1) {
+      return;
+    }
+    executable.ranks().stream()
+        .flatMap(program -> program.instructions().stream())
+        .flatMap(instruction -> need(instruction).stream())
+        .filter(
+            need ->
+                need.members().stream().mapToObj(rank -> hosts.get(rank).id()).distinct().count()
+                    > 1)
+        .findFirst()
+        .ifPresent(
+            need -> {
+              throw new RunException(
+                  "'%s' (%s) runs as %s, for which ranks %s must be on one host; but %s. Plan for these hosts: the `gpus` of a target are the ranks of each host, and ranks fill hosts in order"
+                      .formatted(
+                          need.what(),
+                          need.span().shortForm(),
+                          need.variant(),
+                          text(need.members().stream()),
+                          where(hosts)));
+            });
+  }
+
+  private static Optional<Need> need(Instruction instruction) {
+    return switch (instruction) {
+      case Collective c when c.spec().reachesPeers() ->
+          Optional.of(new Need(c.group().members(), c.name(), c.variant().text(), c.span()));
+      case LocalOp op ->
+          op.group()
+              .map(GroupUse::members)
+              .map(members -> new Need(members, op.name(), "a custom op", op.span()));
+      case Collective _, Fused _, Border _, RecordEvent _, Instruction.AwaitEvent _ ->
+          Optional.empty();
+    };
+  }
+
+  private static String text(IntStream ranks) {
+    return ranks.mapToObj(Integer::toString).collect(Collectors.joining(", "));
+  }
+
+  /** {@return for example {@code ranks 0, 1 are on a, rank 2 is on b}} */
+  private static String where(List<Host> hosts) {
+    var names = new TreeMap<Integer, Host>();
+    for (int rank = 0; rank < hosts.size(); rank++) {
+      var host = hosts.get(rank);
+      if (names.values().stream().noneMatch(known -> known.id().equals(host.id()))) {
+        names.put(rank, host);
+      }
+    }
+    return names.values().stream()
+        .map(
+            host -> {
+              var ranks =
+                  IntStream.range(0, hosts.size())
+                      .filter(rank -> hosts.get(rank).id().equals(host.id()))
+                      .toArray();
+              return "rank%s on %s"
+                  .formatted(
+                      ranks.length == 1
+                          ? " " + ranks[0] + " is"
+                          : "s " + text(Arrays.stream(ranks)) + " are",
+                      host.name());
+            })
+        .collect(Collectors.joining(", "));
+  }
+}
