@@ -70,8 +70,8 @@ final class RunCommand extends ConsoleCommand {
       names = "--backend",
       paramLabel = "NAME",
       description =
-          "The backend: host, on the CPU, or cuda, on GPUs, for which it then"
-              + " plans unless --target is given (default: host).",
+          "The backend: host runs on the CPU; cuda runs on GPUs and, unless --target is given,"
+              + " plans for those of this host (default: host).",
       defaultValue = "host")
   private String backend;
 
