@@ -93,7 +93,7 @@ class ScalarInputsTest {
         } catch (CompileException e) {
           assertThat(e.diagnostics()).isNotEmpty();
         } catch (RunException e) {
-          assertThat(e).hasMessageContaining("only as the graph writes them");
+          assertThat(e).hasMessageContaining("takes only numbers that are written in the graph");
           refused++;
         } catch (RuntimeException e) {
           findings.add(

@@ -99,9 +99,9 @@ class CutLinkTest {
             .isEqualTo(
                 rank == FAR
                     ? "the process of rank 0 on host near, which holds the shared store, has ended"
-                        + " or hangs: nothing was heard of it for 4 s"
-                    : "the process of rank 3 on host far has ended or hangs: nothing was heard of"
-                        + " it for 4 s");
+                        + " or hangs: it has sent nothing for 4 s"
+                    : "the process of rank 3 on host far has ended or hangs: it has sent nothing"
+                        + " for 4 s");
       }
     }
   }
