@@ -1,11 +1,17 @@
 package dev.symplan.ir.diag;
 
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Locale;
+import java.util.OptionalLong;
+import java.util.regex.Pattern;
 
 /** Quantities as people read them, the same in every locale. */
 public final class Units {
   private static final String[] NAMES = {"B", "KiB", "MiB", "GiB", "TiB"};
+
+  private static final Pattern SIZE =
+      Pattern.compile("([0-9]{1,18}(?:\\.[0-9]{1,9})?) ?(B|KiB|MiB|GiB|TiB)?");
 
   private Units() {}
 
@@ -21,6 +27,17 @@ public final class Units {
       unit++;
     }
     return String.format(Locale.ROOT, "%.1f %s", value, NAMES[unit]);
+  }
+
+  /** {@return the bytes of {@code 1000000}, {@code 512MiB} or {@code 1.5 GiB}; empty of others} */
+  public static OptionalLong parseBytes(String text) {
+    var size = SIZE.matcher(text.strip());
+    if (!size.matches()) {
+      return OptionalLong.empty();
+    }
+    int unit = size.group(2) == null ? 0 : Arrays.asList(NAMES).indexOf(size.group(2));
+    double bytes = Double.parseDouble(size.group(1)) * Math.scalb(1.0, 10 * unit);
+    return OptionalLong.of(Math.round(bytes));
   }
 
   /**

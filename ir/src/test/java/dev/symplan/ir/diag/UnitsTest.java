@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class UnitsTest {
   @ParameterizedTest
@@ -19,5 +20,25 @@ class UnitsTest {
   })
   void countsThings(long count, String noun, String text) {
     assertThat(Units.count(count, noun)).isEqualTo(text);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "0, 0",
+    "1000000, 1000000",
+    "17 B, 17",
+    "512MiB, 536870912",
+    "1.5 GiB, 1610612736",
+    "24GiB, 25769803776",
+    "999999999TiB, 9223372036854775807"
+  })
+  void readsSizes(String text, long bytes) {
+    assertThat(Units.parseBytes(text)).hasValue(bytes);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "GiB", "-1", "1e9", "24GB", "24 gib", "1.GiB", "١GiB", "1 2"})
+  void sizesHaveOneForm(String text) {
+    assertThat(Units.parseBytes(text)).isEmpty();
   }
 }

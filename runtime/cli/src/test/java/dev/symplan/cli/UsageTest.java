@@ -93,6 +93,7 @@ class UsageTest {
         "--reorder-budget|1d|'--reorder-budget': '1d' is not a number",
         "--reorder-budget|NaN|'--reorder-budget': 'NaN' is not a number",
         "--optimize|fun|--optimize: 'fun' is not one of time, balanced, memory",
+        "--memory-limit|24GB|--memory-limit: '24GB' is not a size such as 24GiB, 512MiB or 1000000",
         "--prefetch|-1|--prefetch must be at least 0",
         "--prefetch|many|'--prefetch': 'many' is not a whole number",
         "--output|''|'--output': '' is not a path",

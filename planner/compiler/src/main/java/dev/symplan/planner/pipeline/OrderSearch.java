@@ -4,6 +4,7 @@ import static dev.symplan.planner.pipeline.Candidates.figures;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.pass.Fact;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
@@ -64,11 +65,22 @@ final class OrderSearch extends GraphPass {
     var balanced = candidates.affordable(lowered(orders.balanced(), overlaps, candidates, context));
     // What needs least so far may need still less without overlap.
     candidates.offer(overlaps.alone(candidates.leanest()));
-    var objective = context.options().objective();
+    var objective = objective(candidates, balanced, context);
     var chosen = candidates.best(objective, balanced);
     return chosen
         .with(FRONTIER, candidates.frontier(objective, balanced))
         .with(ORDER, decision(chosen, given, orders, context));
+  }
+
+  /** What the caller wants, or the lowest peak if all else needs more than there is. */
+  private Objective objective(Candidates candidates, GraphState balanced, PassContext context) {
+    var wanted = context.options().objective();
+    var limit = context.options().memoryLimit();
+    if (limit.isEmpty()) {
+      return wanted;
+    }
+    var placed = Pipeline.run(allocate, candidates.best(wanted, balanced), context);
+    return FitMemory.needed(placed) <= limit.getAsLong() ? wanted : Objective.MEMORY;
   }
 
   private Orders orders(GraphState given, PassContext context, Candidates candidates) {

@@ -86,6 +86,8 @@ public final class Pipeline {
           .add(RewriteSearch.hierarchies(DRAFT))
           // Rewrites change how long tensors live, and so which order is best.
           .add(new OrderSearch(DRAFT))
+          // What has to be computed again depends on the order.
+          .add(new FitMemory(DRAFT))
           .addAll(DRAFT)
           .add(new AllocateMemory())
           // What makes a barrier redundant depends on what lies in the same memory.

@@ -25,6 +25,7 @@ public final class SealPlan extends ProgramPass {
             RewriteSearch.BUCKETS,
             RewriteSearch.CHUNKS,
             RewriteSearch.HIERARCHIES,
+            FitMemory.RECOMPUTED,
             OrderSearch.ORDER,
             OrderSearch.FRONTIER,
             AllocateMemory.SYMMETRIC_ARENA,
@@ -67,6 +68,7 @@ public final class SealPlan extends ProgramPass {
             .addAll(graph.get(RewriteSearch.BUCKETS))
             .addAll(graph.get(RewriteSearch.CHUNKS))
             .addAll(graph.get(RewriteSearch.HIERARCHIES))
+            .addAll(graph.get(FitMemory.RECOMPUTED))
             .build(),
         graph.get(OrderSearch.ORDER),
         graph.get(OrderSearch.FRONTIER),

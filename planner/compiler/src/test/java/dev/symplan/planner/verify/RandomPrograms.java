@@ -25,6 +25,7 @@ import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.SchemaParser;
 import dev.symplan.ir.testkit.Cuts;
+import dev.symplan.ir.testkit.LeastMemory;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
@@ -39,6 +40,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.Random;
 
 /**
@@ -147,7 +149,20 @@ public final class RandomPrograms {
             .withRewrites(rewrites)
             .withObjective(objective)
             .withPrefetch(prefetch);
-    return new Planned(program, plan(program, target, usual, seed % 5 == 2));
+    return new Planned(
+        program,
+        seed % 5 == 3
+            ? inLeastMemory(program, target, usual)
+            : plan(program, target, usual, seed % 5 == 2));
+  }
+
+  private static Plan inLeastMemory(Program program, Target target, CompileOptions options) {
+    var compiler = Compiler.forTarget(target);
+    var least =
+        LeastMemory.of(
+            bytes ->
+                compiler.with(options.withMemoryLimit(OptionalLong.of(bytes))).compile(program));
+    return compiler.with(options.withMemoryLimit(least)).compile(program);
   }
 
   private static Plan plan(

@@ -10,6 +10,7 @@ import dev.symplan.planner.machine.Variant;
 import java.nio.file.Path;
 import java.util.OptionalDouble;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.function.Consumer;
 
 /**
@@ -33,6 +34,8 @@ import java.util.function.Consumer;
  * @param objective what matters where less time costs memory
  * @param reorderBudget by which part of its predicted time a balanced plan may get longer for an
  *     order of the ops that needs less memory; empty to keep the given order
+ * @param memoryLimit how many bytes a rank's arenas, inputs and outputs may take together; tensors
+ *     are computed again if they would take more
  * @param acrossGraphs whether ops may move from one graph of a program into another, so that a
  *     session can only run all of them at once
  * @param backend which variants there are to choose from
@@ -56,6 +59,7 @@ public record CompileOptions(
     boolean fusion,
     Objective objective,
     OptionalDouble reorderBudget,
+    OptionalLong memoryLimit,
     boolean acrossGraphs,
     BackendVariants backend,
     boolean multicast,
@@ -79,6 +83,7 @@ public record CompileOptions(
           true,
           Objective.BALANCED,
           OptionalDouble.of(0.01),
+          OptionalLong.empty(),
           false,
           BackendVariants.ANY,
           false,
@@ -101,6 +106,9 @@ public record CompileOptions(
     }
     if (prefetch.isPresent() && prefetch.getAsInt() < 0) {
       throw new IllegalArgumentException("prefetch must not be negative: " + prefetch);
+    }
+    if (memoryLimit.isPresent() && memoryLimit.getAsLong() < 0) {
+      throw new IllegalArgumentException("the memory limit must not be negative: " + memoryLimit);
     }
   }
 
@@ -156,6 +164,10 @@ public record CompileOptions(
     return with(draft -> draft.reorderBudget = value);
   }
 
+  public CompileOptions withMemoryLimit(OptionalLong bytes) {
+    return with(draft -> draft.memoryLimit = bytes);
+  }
+
   public CompileOptions withAcrossGraphs(boolean value) {
     return with(draft -> draft.acrossGraphs = value);
   }
@@ -206,6 +218,7 @@ public record CompileOptions(
     private boolean fusion;
     private Objective objective;
     private OptionalDouble reorderBudget;
+    private OptionalLong memoryLimit;
     private boolean acrossGraphs;
     private BackendVariants backend;
     private boolean multicast;
@@ -228,6 +241,7 @@ public record CompileOptions(
       this.fusion = from.fusion;
       this.objective = from.objective;
       this.reorderBudget = from.reorderBudget;
+      this.memoryLimit = from.memoryLimit;
       this.acrossGraphs = from.acrossGraphs;
       this.backend = from.backend;
       this.multicast = from.multicast;
@@ -252,6 +266,7 @@ public record CompileOptions(
           fusion,
           objective,
           reorderBudget,
+          memoryLimit,
           acrossGraphs,
           backend,
           multicast,

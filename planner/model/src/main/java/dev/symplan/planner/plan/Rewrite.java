@@ -4,10 +4,10 @@ import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 
 /**
- * The decision about rewriting some collectives.
+ * The decision about rewriting some collectives, or about computing a tensor again.
  *
- * @param members the collectives of the source, as in the first rank's graph
- * @param pieces how many collectives they became
+ * @param members the collectives of the source, as in the first rank's graph, or the tensor
+ * @param pieces how many collectives they became, or how many ops compute the tensor again
  * @param detail the facts behind the reason, for people
  * @param beforeMicros the predicted time of the members as they were, copies and hidden time
  *     included; 0 if it was not asked
@@ -23,11 +23,11 @@ public record Rewrite(
     double afterMicros) {
 
   /**
-   * A collective of the source.
+   * A collective of the source, or a tensor.
    *
    * @param name the value that it gives first
    * @param source where it stands, as {@code file:line:column}
-   * @param bytes of one rank's operands, on the rank that sends most
+   * @param bytes of one rank's operands, on the rank that sends most; of the tensor
    */
   public record Member(String name, String source, long bytes) {}
 
@@ -48,7 +48,9 @@ public record Rewrite(
     /** The member became collectives within NVLink domains and across them. */
     HIERARCHICAL,
     /** The member was left as one collective between all ranks. */
-    FLAT;
+    FLAT,
+    /** The member's memory ends at the peak, and ops compute it again afterwards. */
+    RECOMPUTED;
 
     public String text() {
       return Ascii.toLowerCase(name());
@@ -84,7 +86,9 @@ public record Rewrite(
     /** The ranks of an NVLink domain do not follow each other in its group. */
     RANK_ORDER,
     /** What it moves is no equal slices, or not contiguous. */
-    UNEVEN;
+    UNEVEN,
+    /** The plan would take more memory than the caller allows. */
+    MEMORY_LIMIT;
 
     public String text() {
       return Ascii.toLowerCase(name()).replace('_', '-');
@@ -108,6 +112,7 @@ public record Rewrite(
           case CHUNKED, WHOLE -> Action.WHOLE;
           case FOLDED, UNFOLDED -> Action.UNFOLDED;
           case HIERARCHICAL, FLAT -> Action.FLAT;
+          case RECOMPUTED -> throw new IllegalStateException("nothing takes a recomputation back");
         };
     int whole = action == Action.MERGED ? members.size() : 1;
     return new Rewrite(left, members, whole, why, facts, beforeMicros, afterMicros);
@@ -116,7 +121,7 @@ public record Rewrite(
   /** {@return whether the planned graph differs from the source by it} */
   public boolean made() {
     return switch (action) {
-      case MERGED, CHUNKED, FOLDED, HIERARCHICAL -> true;
+      case MERGED, CHUNKED, FOLDED, HIERARCHICAL, RECOMPUTED -> true;
       case APART, WHOLE, UNFOLDED, FLAT -> false;
     };
   }

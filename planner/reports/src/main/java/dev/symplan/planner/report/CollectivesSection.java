@@ -52,6 +52,7 @@ final class CollectivesSection {
         rows.build(),
         plan.rewrites().stream()
             .filter(Rewrite::made)
+            .filter(rewrite -> rewrite.action() != Rewrite.Action.RECOMPUTED)
             .map(RewriteText::of)
             .collect(ImmutableList.toImmutableList()));
   }

@@ -263,6 +263,11 @@ final class ReasonTexts {
               "The groups, reductions or element types differ.",
               "They stay separate.",
               "Use one group and one type for collectives that belong together.");
+      case MEMORY_LIMIT ->
+          words(
+              "The plan would take more memory than `--memory-limit` allows.",
+              "The tensor gives up its memory at the peak, and ops compute it again.",
+              "A larger `--memory-limit`.");
       case LAYOUT ->
           words(
               "The slices consist of separate rows, which no variant that can run moves; NCCL never"

@@ -4,7 +4,7 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.plan.Rewrite;
 import java.util.stream.Collectors;
 
-/** Describes the rewrite of some collectives of the source, as a sentence. */
+/** Describes the rewrite of some collectives of the source, or of a tensor, as a sentence. */
 final class RewriteText {
   /** More parts than these are only counted. */
   private static final int NAMED = 8;
@@ -33,7 +33,13 @@ final class RewriteText {
                   .formatted(parts(rewrite), rewrite.pieces(), rewrite.detail());
           case FLAT -> "not in phases: %s: %s".formatted(parts(rewrite), rewrite.detail());
           case UNFOLDED -> "copies around %s stay: %s".formatted(parts(rewrite), rewrite.detail());
+          case RECOMPUTED ->
+              "%s is computed again by %s".formatted(parts(rewrite), rewrite.detail());
         };
+    if (rewrite.action() == Rewrite.Action.RECOMPUTED) {
+      return "%s: %s more (%s)"
+          .formatted(text, Units.micros(rewrite.afterMicros()), rewrite.reason().text());
+    }
     return rewrite.made()
         ? "%s: %s before, %s now (%s)"
             .formatted(

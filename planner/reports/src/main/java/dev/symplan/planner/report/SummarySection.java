@@ -10,6 +10,7 @@ import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.OrderDecision;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
+import dev.symplan.planner.plan.Rewrite;
 import java.util.Comparator;
 import java.util.Locale;
 import java.util.Optional;
@@ -21,6 +22,9 @@ import java.util.stream.Stream;
 
 /** Arenas, counts and the predicted time of a plan. */
 final class SummarySection {
+  /** More tensors that are computed again than these are only counted. */
+  private static final int NAMED = 8;
+
   private final Plan plan;
   private final ImmutableList<RankIndex> indices;
   private final RankPlan first;
@@ -39,6 +43,7 @@ final class SummarySection {
     rows.addAll(summary.graphs());
     rows.add(summary.windows(), summary.work(), summary.time(), summary.order());
     rows.add(summary.frontier(), summary.balance());
+    summary.recomputed().ifPresent(rows::add);
     summary.barriers().ifPresent(rows::add);
     return new Section(
         View.SUMMARY,
@@ -52,7 +57,41 @@ final class SummarySection {
                 plan.digest().substring(0, 12)),
         ImmutableList.of(),
         rows.build(),
-        ImmutableList.of());
+        summary.lines());
+  }
+
+  /** What is computed again to stay below the caller's limit. */
+  private Optional<Row> recomputed() {
+    var again = again();
+    if (again.isEmpty()) {
+      return Optional.empty();
+    }
+    double micros = again.stream().mapToDouble(Rewrite::afterMicros).sum();
+    return Optional.of(
+        Row.titled("memory limit")
+            .details(
+                "%s computed again, %s more"
+                    .formatted(Units.count(again.size(), "tensor"), Units.micros(micros)))
+            .fact("recomputed", again.size())
+            .fact("recomputed_us", micros)
+            .build());
+  }
+
+  private ImmutableList<Rewrite> again() {
+    return plan.rewrites().stream()
+        .filter(rewrite -> rewrite.action() == Rewrite.Action.RECOMPUTED)
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private ImmutableList<String> lines() {
+    var again = again();
+    var lines = again.stream().limit(NAMED).map(RewriteText::of);
+    return Stream.concat(
+            lines,
+            again.size() > NAMED
+                ? Stream.of("%s more are computed again".formatted(again.size() - NAMED))
+                : Stream.of())
+        .collect(ImmutableList.toImmutableList());
   }
 
   /** One for each graph of a program of several, in their order. */

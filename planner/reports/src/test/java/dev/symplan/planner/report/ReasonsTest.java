@@ -27,6 +27,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.OptionalDouble;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
@@ -382,6 +383,20 @@ class ReasonsTest {
         """;
     plan(USUAL, tree);
     plan(USUAL.withReorderBudget(OptionalDouble.empty()), tree);
+    plan(
+        USUAL.withMemoryLimit(OptionalLong.of(18 << 20)),
+        """
+        graph g(x: f32[1024, 1024]) {
+          k = aten::relu(x)
+          a = aten::mm(k, x)
+          b = aten::mm(x, a)
+          d = aten::mm(a, b)
+          n = aten::sum(d)
+          z = aten::mul.Tensor(k, n)
+          t = aten::sum(z)
+          return t
+        }
+        """);
     plan(
         USUAL,
         """

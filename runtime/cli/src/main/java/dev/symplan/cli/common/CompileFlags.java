@@ -4,6 +4,7 @@ import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Target;
@@ -25,6 +26,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.stream.Stream;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -133,6 +135,15 @@ public final class CompileFlags {
       },
       defaultValue = "balanced")
   private String objective;
+
+  @Option(
+      names = "--memory-limit",
+      paramLabel = "SIZE",
+      description = {
+        "How much memory a rank has for its arenas, inputs and outputs, for example 24GiB."
+            + " Tensors are computed again where the plan would take more."
+      })
+  private Optional<String> memoryLimit = Optional.empty();
 
   @Option(
       names = "--prefetch",
@@ -347,9 +358,19 @@ public final class CompileFlags {
                 mode("--chunk", chunk),
                 mode("--layouts", layouts),
                 mode("--hierarchical", hierarchical)))
+        .withMemoryLimit(memoryLimit.map(this::bytes).orElseGet(OptionalLong::empty))
         .withAcrossGraphs(acrossGraphs)
         .withReorderBudget(
             noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100));
+  }
+
+  private OptionalLong bytes(String text) {
+    var bytes = Units.parseBytes(text);
+    if (bytes.isEmpty()) {
+      throw usage(
+          "--memory-limit: '%s' is not a size such as 24GiB, 512MiB or 1000000".formatted(text));
+    }
+    return bytes;
   }
 
   private ImmutableIntArray hosts(String text) {

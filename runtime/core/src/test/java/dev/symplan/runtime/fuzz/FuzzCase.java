@@ -3,11 +3,13 @@ package dev.symplan.runtime.fuzz;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.testkit.LeastMemory;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
+import java.util.OptionalLong;
 
 /**
  * A program with what is needed to run it again.
@@ -40,6 +42,13 @@ record FuzzCase(
 
   FuzzCase with(Target changed) {
     return new FuzzCase(program, changed, options, fills, seed);
+  }
+
+  /** {@return the case with the lowest memory limit that the compiler accepts} */
+  FuzzCase inLeastMemory() {
+    return with(
+        options.withMemoryLimit(
+            LeastMemory.of(bytes -> with(options.withMemoryLimit(OptionalLong.of(bytes))).plan())));
   }
 
   Graph graphOf(int rank) {
@@ -88,6 +97,9 @@ record FuzzCase(
     options
         .prefetch()
         .ifPresent(depth -> out.append(".withPrefetch(OptionalInt.of(%s))".formatted(depth)));
+    options
+        .memoryLimit()
+        .ifPresent(bytes -> out.append(".withMemoryLimit(OptionalLong.of(%sL))".formatted(bytes)));
     out.append(".withObjective(Objective.").append(options.objective()).append(')');
     out.append(options.multicast() ? ".withMulticast(true)" : "");
     out.append(

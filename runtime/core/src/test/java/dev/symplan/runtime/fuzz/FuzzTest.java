@@ -17,6 +17,7 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.plan.OrderDecision.Outcome;
 import dev.symplan.planner.plan.Placement;
+import dev.symplan.planner.plan.Rewrite.Action;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.runtime.host.HostCall;
 import dev.symplan.runtime.host.HostKernels;
@@ -67,6 +68,7 @@ class FuzzTest {
   private final AtomicInteger shares = new AtomicInteger();
   private final AtomicInteger reordered = new AtomicInteger();
   private final AtomicInteger several = new AtomicInteger();
+  private final AtomicInteger recomputed = new AtomicInteger();
   private final AtomicInteger fused = new AtomicInteger();
   private final AtomicInteger fusedByRows = new AtomicInteger();
 
@@ -156,7 +158,9 @@ class FuzzTest {
         "%s collectives beside compute, %s in place; %s with shares in the whole; %s programs in"
             + " another order%n",
         async.get(), inPlace.get(), shares.get(), reordered.get());
-    System.out.printf("%s programs of several graphs%n", several.get());
+    System.out.printf(
+        "%s programs of several graphs, %s with tensors that are computed again%n",
+        several.get(), recomputed.get());
     System.out.printf(
         "%s fused steps, %s of them with ops that go by rows%n", fused.get(), fusedByRows.get());
     var notRun = new TreeMap<String, Long>();
@@ -172,6 +176,7 @@ class FuzzTest {
     if (GRAPHS >= 5_000) {
       assertThat(missing).as("ops that were never run").isEmpty();
       assertThat(several.get()).as("programs of several graphs").isPositive();
+      assertThat(recomputed.get()).as("programs that compute tensors again").isPositive();
       assertThat(async.get()).as("collectives beside compute").isPositive();
       assertThat(inPlace.get()).as("collectives in place").isPositive();
       assertThat(shares.get()).as("programs with shares in the whole").isPositive();
@@ -183,7 +188,8 @@ class FuzzTest {
   private void check(Generator generator, long seed) {
     FuzzCase made;
     try {
-      made = Differential.forceVariants(generator.make(seed));
+      var drawn = Differential.forceVariants(generator.make(seed));
+      made = seed % 5 == 2 ? drawn.inLeastMemory() : drawn;
     } catch (RuntimeException e) {
       failures.add("seed %s: %s at %s".formatted(seed, e, e.getStackTrace()[0]));
       return;
@@ -203,6 +209,10 @@ class FuzzTest {
             plan -> {
               Differential.opsOf(made, plan)
                   .forEach(name -> ops.computeIfAbsent(name, _ -> new LongAdder()).increment());
+              recomputed.addAndGet(
+                  plan.rewrites().stream().anyMatch(one -> one.action() == Action.RECOMPUTED)
+                      ? 1
+                      : 0);
               several.addAndGet(plan.forRank(0).borders().isEmpty() ? 0 : 1);
               reordered.addAndGet(plan.reordering().outcome() == Outcome.REORDERED ? 1 : 0);
               for (var collective : plan.forRank(0).collectives()) {

@@ -24,6 +24,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -96,6 +97,9 @@ final class Shrinker {
       better |=
           o.prefetch().isPresent()
               && attempt(() -> best.with(best.options().withPrefetch(OptionalInt.empty())));
+      better |=
+          o.memoryLimit().isPresent()
+              && attempt(() -> best.with(best.options().withMemoryLimit(OptionalLong.empty())));
       better |=
           o.objective() != Objective.BALANCED
               && attempt(() -> best.with(best.options().withObjective(Objective.BALANCED)));

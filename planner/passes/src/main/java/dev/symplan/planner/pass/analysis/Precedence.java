@@ -1,8 +1,10 @@
 package dev.symplan.planner.pass.analysis;
 
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -19,6 +21,7 @@ import java.util.List;
  */
 public final class Precedence {
   private static final int NONE = -1;
+  private static final OpDef DROPOUT = BuiltinOps.registry().get("aten::dropout");
 
   private final Graph graph;
   private final Aliases aliases;
@@ -138,15 +141,19 @@ public final class Precedence {
     }
   }
 
-  private static boolean hasEffect(Op op) {
+  /** {@return whether the op does more than give results, or not the same ones each time} */
+  public static boolean hasEffect(Op op) {
     if (op.def().has(OpTrait.WAIT)) {
       return false;
     }
     return op.def().hasEffect() || op.results().isEmpty() || dropsOut(op);
   }
 
-  /** Attention draws random numbers where it drops anything. */
+  /** Dropout and attention draw random numbers if they drop anything. */
   private static boolean dropsOut(Op op) {
+    if (op.def() == DROPOUT) {
+      return !(op.arg("train") instanceof Arg.Bool(boolean train) && !train);
+    }
     return op.def().has(OpTrait.ATTENTION)
         && !(op.arg("dropout_p") instanceof Arg.Float(double p) && p == 0)
         && !(op.arg("dropout_p") instanceof Arg.Int(long p) && p == 0);

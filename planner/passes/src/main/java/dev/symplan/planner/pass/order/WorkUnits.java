@@ -226,6 +226,11 @@ public final class WorkUnits {
     return bytes.length;
   }
 
+  /** {@return the op of a unit that comes first} */
+  public int firstOp(int unit) {
+    return ops.get(unit, 0);
+  }
+
   /** {@return the units that must come before one} */
   public IntLists before() {
     return before;

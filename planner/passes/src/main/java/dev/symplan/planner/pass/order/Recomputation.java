@@ -1,0 +1,370 @@
+package dev.symplan.planner.pass.order;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.MultimapBuilder;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.analysis.GraphCopier;
+import dev.symplan.planner.pass.analysis.Precedence;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Lowers the memory at the peak: what is live there, and next read only later, is given up and
+ * computed again before that. This is PyTorch's activation checkpointing, and XLA's
+ * rematerialization, tensor by tensor.
+ *
+ * <p>An op runs again with the operands of its first run. Each of them is still live then, or is
+ * itself computed again, so that nothing lives longer for it. Collectives, ops with effects, ops
+ * that draw random numbers and ops without a rule never run twice, and nothing is computed again
+ * from what is written in between.
+ */
+public final class Recomputation {
+  /** How many ops may run again for one tensor. */
+  private static final int MAX_OPS = 16;
+
+  /** Tensors that are looked at in one round, the largest ones. */
+  private static final int MAX_STORAGES = 512;
+
+  /** How many are tried one at a time where those that would be enough do not help. */
+  private static final int MAX_ALONE = 8;
+
+  private static final int MAX_ROUNDS = 500;
+
+  /**
+   * A graph in which tensors are computed again.
+   *
+   * @param peak the most that is live at once, predicted as for an order of ops
+   */
+  public record Lowered(Graph graph, long peak, ImmutableList<Made> made) {}
+
+  /**
+   * A tensor that is computed again.
+   *
+   * @param value as it was defined first
+   * @param bytes that are free from its last use before the peak until it is computed again
+   * @param ops how many run again
+   * @param reader the op before which they do
+   * @param micros their predicted time
+   */
+  public record Made(Value value, long bytes, int ops, String reader, double micros) {}
+
+  /**
+   * A storage that could be given up.
+   *
+   * @param at the op before which it is computed again
+   * @param ops what runs again, and views of it
+   * @param leaves storages that these read and that are live there anyway
+   */
+  private record Candidate(
+      Aliases.Storage storage, int at, BitSet ops, BitSet leaves, double micros) {
+
+    /** {@return microseconds a byte} */
+    double price() {
+      return micros / storage.bytes();
+    }
+  }
+
+  private final Analyses own;
+  private final CostModel costs;
+  private final ImmutableList<Op> ops;
+  private final Aliases aliases;
+  private final WorkUnits units;
+  private final MemoryProfile profile;
+
+  /** By value, the op that gives it; -1 for an input. */
+  private final int[] makers;
+
+  /** Ops that write into arguments, or may. */
+  private final int[] writers;
+
+  private Recomputation(Analyses own, CostModel costs) {
+    this.own = own;
+    this.costs = costs;
+    this.ops = own.graph().ops();
+    this.aliases = own.aliases();
+    this.units = WorkUnits.of(own);
+    this.profile = MemoryProfile.of(units, units.given());
+    this.makers = new int[own.graph().valueCount()];
+    Arrays.fill(makers, -1);
+    var writing = new ArrayList<Integer>();
+    for (int i = 0; i < ops.size(); i++) {
+      int index = i;
+      var op = ops.get(i);
+      op.results().forEach(result -> makers[result.id()] = index);
+      if (op.def().isUnbounded() || !op.written().isEmpty() || !op.moved().isEmpty()) {
+        writing.add(i);
+      }
+    }
+    this.writers = writing.stream().mapToInt(i -> i).toArray();
+  }
+
+  /** {@return what is predicted to be live at most} */
+  public static long peak(Analyses own) {
+    var units = WorkUnits.of(own);
+    return MemoryProfile.of(units, units.given()).peak();
+  }
+
+  /**
+   * {@return the graph with a peak of at most so many bytes by prediction, or as low as it gets}
+   */
+  public static Lowered lower(Analyses own, CostModel costs, long most) {
+    var now = new Recomputation(own, costs);
+    var made = ImmutableList.<Made>builder();
+    for (int round = 0; round < MAX_ROUNDS && now.profile.peak() > most; round++) {
+      var chosen = now.lower(most);
+      if (chosen.isEmpty()) {
+        break;
+      }
+      chosen.get().picked().forEach(made::add);
+      now = chosen.get().after();
+    }
+    return new Lowered(now.own.graph(), now.profile.peak(), made.build());
+  }
+
+  /** One round. */
+  private record Round(Recomputation after, ImmutableList<Made> picked) {}
+
+  private Optional<Round> lower(long most) {
+    var candidates = candidates();
+    var enough = pick(candidates, profile.peak() - most);
+    if (!enough.isEmpty()) {
+      var all = new Recomputation(own.of(without(enough)), costs);
+      if (all.profile.isBelow(profile)) {
+        return Optional.of(round(all, enough));
+      }
+    }
+    for (var candidate : candidates.subList(0, Math.min(MAX_ALONE, candidates.size()))) {
+      var one = new Recomputation(own.of(without(List.of(candidate))), costs);
+      if (one.profile.isBelow(profile)) {
+        return Optional.of(round(one, List.of(candidate)));
+      }
+    }
+    return Optional.empty();
+  }
+
+  private Round round(Recomputation after, List<Candidate> picked) {
+    return new Round(
+        after,
+        picked.stream()
+            .map(
+                one ->
+                    new Made(
+                        one.storage().value(),
+                        one.storage().bytes(),
+                        (int) one.ops().stream().filter(aliases::runs).count(),
+                        ops.get(one.at()).label(),
+                        one.micros()))
+            .collect(ImmutableList.toImmutableList()));
+  }
+
+  /** What is live at the peak and not used there, the cheapest bytes first. */
+  private List<Candidate> candidates() {
+    return aliases.storages().stream()
+        .filter(storage -> units.maker(storage.id()) >= 0 && !units.escapes(storage.id()))
+        .filter(storage -> units.maker(storage.id()) < profile.at())
+        .filter(storage -> aliases.families().isAlone(storage.id()))
+        .flatMap(storage -> waiting(storage).stream())
+        .sorted(Comparator.comparingLong((Again again) -> again.storage.bytes()).reversed())
+        .limit(MAX_STORAGES)
+        .flatMap(again -> again.candidate().stream())
+        .sorted(Comparator.comparingDouble(Candidate::price))
+        .toList();
+  }
+
+  /** A storage that is used before the peak and behind it, but not there. */
+  private Optional<Again> waiting(Aliases.Storage storage) {
+    var readers = units.readers();
+    // Without a reader before the peak, it would be moved, not computed again.
+    boolean early = false;
+    int next = Integer.MAX_VALUE;
+    for (int i = 0; i < readers.size(storage.id()); i++) {
+      int reader = readers.get(storage.id(), i);
+      if (reader == profile.at()) {
+        return Optional.empty();
+      }
+      early |= reader < profile.at();
+      next = reader > profile.at() ? Math.min(next, reader) : next;
+    }
+    return early && next != Integer.MAX_VALUE
+        ? Optional.of(new Again(storage, units.firstOp(next)))
+        : Optional.empty();
+  }
+
+  /** The search for the ops that compute one storage again. */
+  private final class Again {
+    private final Aliases.Storage storage;
+    private final int at;
+    private final BitSet again = new BitSet();
+    private final BitSet leaves = new BitSet();
+
+    Again(Aliases.Storage storage, int at) {
+      this.storage = storage;
+      this.at = at;
+    }
+
+    Optional<Candidate> candidate() {
+      if (!repeat(storage.def())) {
+        return Optional.empty();
+      }
+      for (var op : ops.subList(at, ops.size())) {
+        for (var operand : op.operands()) {
+          int maker = makers[operand.id()];
+          if (aliases.id(operand) == storage.id() && maker < at && !repeat(maker)) {
+            return Optional.empty();
+          }
+        }
+      }
+      return isWritten(at, again)
+          ? Optional.empty()
+          : Optional.of(new Candidate(storage, at, again, leaves, micros(again)));
+    }
+
+    /** Notes that an op runs again, after those that it needs; false if one of them must not. */
+    private boolean repeat(int index) {
+      if (again.get(index)) {
+        return true;
+      }
+      if (!isRepeatable(ops.get(index)) || again.cardinality() == MAX_OPS) {
+        return false;
+      }
+      again.set(index);
+      return ops.get(index).operands().stream().allMatch(this::isReady);
+    }
+
+    private boolean isReady(Value operand) {
+      int id = aliases.id(operand);
+      int maker = makers[operand.id()];
+      if (id < 0 || maker >= 0 && again.get(maker)) {
+        return true;
+      }
+      if (id != storage.id() && isLiveAt(id, at)) {
+        leaves.set(id);
+        return true;
+      }
+      return maker >= 0 && aliases.families().isAlone(id) && repeat(maker);
+    }
+  }
+
+  private static boolean isRepeatable(Op op) {
+    return op.def().rule().isPresent()
+        && !Precedence.hasEffect(op)
+        && !op.def().isFence()
+        && !op.def().has(OpTrait.WAIT)
+        && op.collective().isEmpty();
+  }
+
+  /** Whether a storage holds its tensor at an op, whatever is computed again. */
+  private boolean isLiveAt(int storage, int at) {
+    var of = aliases.storage(storage);
+    if (of.isInput() && own.spaces().input(of.value()) == MemorySpace.DONATED) {
+      return own.uses().lastOp(storage) >= at;
+    }
+    return own.uses().lastOpOrCaller(storage) >= at && !own.fusion().isPassing(storage);
+  }
+
+  /** Whether anything that the ops read may be written between their first run and the second. */
+  private boolean isWritten(int at, BitSet again) {
+    int first = again.nextSetBit(0);
+    var read = new HashSet<Integer>();
+    again.stream()
+        .mapToObj(ops::get)
+        .forEach(
+            op -> {
+              op.operands().forEach(operand -> read.add(aliases.family(operand)));
+              op.results().forEach(result -> read.add(aliases.family(result)));
+            });
+    for (int writer : writers) {
+      if (writer < first) {
+        continue;
+      }
+      var op = ops.get(writer);
+      if (writer < at && op.def().isUnbounded()) {
+        return true;
+      }
+      for (var values : List.of(op.written(), op.moved())) {
+        for (var value : values) {
+          if (read.contains(aliases.family(value))) {
+            return true;
+          }
+        }
+      }
+    }
+    return false;
+  }
+
+  private double micros(BitSet again) {
+    return again.stream()
+        .filter(aliases::runs)
+        .mapToDouble(index -> costs.computeMicros(ops.get(index)))
+        .sum();
+  }
+
+  /** {@return the cheapest that free so many bytes together, and do not need each other} */
+  private List<Candidate> pick(List<Candidate> candidates, long bytes) {
+    var picked = new ArrayList<Candidate>();
+    var gone = new BitSet();
+    var needed = new BitSet();
+    long freed = 0;
+    for (var candidate : candidates) {
+      if (freed >= bytes) {
+        break;
+      }
+      if (!needed.get(candidate.storage().id()) && !gone.intersects(candidate.leaves())) {
+        picked.add(candidate);
+        gone.set(candidate.storage().id());
+        needed.or(candidate.leaves());
+        freed += candidate.storage().bytes();
+      }
+    }
+    for (int i = picked.size() - 2; i >= 0; i--) {
+      if (freed - picked.get(i).storage().bytes() >= bytes) {
+        freed -= picked.remove(i).storage().bytes();
+      }
+    }
+    return picked;
+  }
+
+  /** {@return the graph that gives up some storages} */
+  private Graph without(List<Candidate> picked) {
+    var byPlace = MultimapBuilder.hashKeys().arrayListValues().<Integer, Candidate>build();
+    picked.forEach(one -> byPlace.put(one.at(), one));
+    var copier = new GraphCopier(own.graph());
+    for (int i = 0; i < ops.size(); i++) {
+      for (var one : byPlace.get(i)) {
+        one.ops().stream().forEach(index -> again(copier, index, one));
+      }
+      copier.keep(ops.get(i));
+    }
+    return copier.finish();
+  }
+
+  private void again(GraphCopier copier, int index, Candidate one) {
+    var op = ops.get(index);
+    var results =
+        copier.insert(
+            op.def(),
+            copier.now(op.args()),
+            op.label() + "_again",
+            op.results().stream().map(Value::type).toList(),
+            op.span());
+    for (int r = 0; r < results.size(); r++) {
+      int storage = aliases.id(op.results().get(r));
+      // What is still there is read where it is.
+      if (storage >= 0 && (storage == one.storage().id() || !isLiveAt(storage, one.at()))) {
+        copier.replace(op.results().get(r), results.get(r));
+      }
+    }
+  }
+}

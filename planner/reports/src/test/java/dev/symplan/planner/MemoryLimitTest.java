@@ -1,0 +1,156 @@
+package dev.symplan.planner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.Golden;
+import dev.symplan.ir.testkit.LeastMemory;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.Rewrite.Action;
+import dev.symplan.planner.report.PlanExplainer;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.View;
+import dev.symplan.planner.report.render.TextRenderer;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalLong;
+import org.junit.jupiter.api.Test;
+
+/** Plans that compute tensors again, so that they fit into the memory that the caller allows. */
+class MemoryLimitTest {
+  /** Forward and backward of two layers: what the first one gives waits for its gradient. */
+  private static final String TRAINING =
+      """
+      graph version 1
+
+      group tp = [0, 1, 2, 3]
+
+      graph training(x: f32[1024, 1024], v: f32[1024, 4096], w: f32[4096, 1024]) {
+        a = aten::mm(x, v)
+        g = aten::gelu(a)
+        y = aten::mm(g, w)
+        r = _c10d_functional::all_reduce(y, "sum", "tp")
+        b = aten::mm(r, v)
+        k = aten::gelu(b)
+        z = aten::mm(k, w)
+        wt = aten::t(w)
+        dk = aten::mm(z, wt)
+        db = aten::mul.Tensor(dk, k)
+        vt = aten::t(v)
+        dr = aten::mm(db, vt)
+        dg = aten::mm(dr, wt)
+        da = aten::mul.Tensor(dg, g)
+        s = aten::sum(da)
+        return s
+      }
+      """;
+
+  private static Plan plan(String text, OptionalLong limit) {
+    return Compiler.forTarget(Target.H200_X4)
+        .with(CompileOptions.DEFAULT.withMemoryLimit(limit))
+        .compile(GraphParser.parse(new SourceFile("g.graph", text)));
+  }
+
+  private static Plan plan(String text) {
+    return plan(text, OptionalLong.empty());
+  }
+
+  private static OptionalLong least(String text) {
+    return LeastMemory.of(bytes -> plan(text, OptionalLong.of(bytes)));
+  }
+
+  /** {@return the bytes of both arenas, inputs and outputs of a rank} */
+  private static long bytes(Plan plan) {
+    var rank = plan.forRank(0);
+    return plan.symmetric().bytes()
+        + rank.local().bytes()
+        + rank.buffers().stream()
+            .filter(buffer -> buffer.arena().isExternal())
+            .mapToLong(buffer -> buffer.bytes())
+            .sum();
+  }
+
+  private static List<String> again(Plan plan) {
+    return plan.rewrites().stream()
+        .filter(rewrite -> rewrite.action() == Action.RECOMPUTED)
+        .map(rewrite -> rewrite.members().getFirst().name())
+        .toList();
+  }
+
+  @Test
+  void computesAgainWhatDoesNotFit() {
+    var usual = plan(TRAINING);
+    assertThat(again(usual)).isEmpty();
+    long least = least(TRAINING).orElseThrow();
+    assertThat(least).isLessThan(bytes(usual));
+    var low = plan(TRAINING, OptionalLong.of(least));
+    assertThat(bytes(low)).isLessThanOrEqualTo(least);
+    Golden.check(
+        "memory-limit.txt",
+        TextRenderer.render(PlanReport.of(low, List.of(View.SUMMARY, View.GRAPH)))
+            + TextRenderer.row(PlanExplainer.explain(low, again(low).getFirst()).orElseThrow()));
+    assertThat(PlanFile.read(new SourceFile("low.json", PlanFile.toJson(low))).rewrites())
+        .isEqualTo(low.rewrites());
+  }
+
+  @Test
+  void plansThatFitStayAsTheyAre() {
+    var usual = plan(TRAINING);
+    assertThat(PlanFile.toJson(plan(TRAINING, OptionalLong.of(bytes(usual)))))
+        .isEqualTo(PlanFile.toJson(usual));
+  }
+
+  @Test
+  void saysWhatIsTheLeast() {
+    assertThatThrownBy(() -> plan(TRAINING, OptionalLong.of(1 << 20)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("of a rank's memory, and the limit is 1.0 MiB")
+        .hasMessageContaining("allow at least %s bytes".formatted(least(TRAINING).orElseThrow()))
+        .hasMessageContaining("--donate");
+  }
+
+  /** Between the two uses of k stands a peak; with k as a given op, only some can run again. */
+  private static Optional<String> recomputed(String op) {
+    var text =
+        """
+        graph version 1
+
+        group tp = [0, 1, 2, 3]
+
+        graph g(x: f32[1024, 1024], c: f32[1024, 1024] @donated) {
+          k = %s
+          a = aten::mm(k, x)
+          b = aten::mm(x, a)
+          d = aten::mm(a, b)
+          n = aten::sum(d)
+          z = aten::mul.Tensor(k, n)
+          t = aten::sum(z)
+          return t
+        }
+        """
+            .formatted(op);
+    return again(plan(text, least(text))).stream().findFirst();
+  }
+
+  @Test
+  void onlyOpsThatGiveTheSameRunAgain() {
+    assertThat(recomputed("aten::relu(x)")).contains("k");
+    assertThat(recomputed("aten::dropout(x, 0.5, True)")).isEmpty();
+    assertThat(recomputed("aten::rand([1024, 1024])")).isEmpty();
+    assertThat(recomputed("_c10d_functional::all_reduce(x, \"sum\", \"tp\")")).isEmpty();
+    // What it reads is written before k would be computed again.
+    assertThat(recomputed("aten::relu(c)\n  e = aten::copy_(c, x)")).isEmpty();
+  }
+
+  @Test
+  void limitsAreNotNegative() {
+    assertThatThrownBy(() -> CompileOptions.DEFAULT.withMemoryLimit(OptionalLong.of(-1)))
+        .isInstanceOf(IllegalArgumentException.class);
+  }
+}
