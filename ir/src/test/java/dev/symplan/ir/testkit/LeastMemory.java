@@ -12,8 +12,8 @@ public final class LeastMemory {
   private LeastMemory() {}
 
   /**
-   * {@return the bytes that the compiler asks for; empty where it refuses the program for another
-   * reason, or can plan it in nothing}
+   * {@return the bytes that the compiler asks for; empty if it refuses the program for another
+   * reason, or needs no memory}
    *
    * @param compile with a memory limit
    */

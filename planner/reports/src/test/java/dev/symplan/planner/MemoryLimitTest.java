@@ -144,7 +144,7 @@ class MemoryLimitTest {
     assertThat(recomputed("aten::dropout(x, 0.5, True)")).isEmpty();
     assertThat(recomputed("aten::rand([1024, 1024])")).isEmpty();
     assertThat(recomputed("_c10d_functional::all_reduce(x, \"sum\", \"tp\")")).isEmpty();
-    // What it reads is written before k would be computed again.
+    // Its operand is overwritten before k would be computed again.
     assertThat(recomputed("aten::relu(c)\n  e = aten::copy_(c, x)")).isEmpty();
   }
 

@@ -161,7 +161,7 @@ final class RunCommand extends ConsoleCommand {
       names = "--insecure",
       description =
           "Let processes of other hosts join without a secret, which SYMPLAN_TOKEN or"
-              + " SYMPLAN_TOKEN_FILE gives: only in a network where you trust everybody.")
+              + " SYMPLAN_TOKEN_FILE gives: only in a trusted network.")
   private boolean insecure;
 
   @Option(

@@ -26,7 +26,7 @@ final class FitMemory extends GraphPass {
   /** The tensors that are computed again. */
   static final Fact<ImmutableList<Rewrite>> RECOMPUTED = Fact.lasting("recomputed");
 
-  /** How often the prediction is corrected. */
+  /** The number of corrections of the prediction. */
   private static final int MAX_DRAFTS = 12;
 
   private final ImmutableList<GraphPass> draft;

@@ -72,7 +72,7 @@ final class OrderSearch extends GraphPass {
         .with(ORDER, decision(chosen, given, orders, context));
   }
 
-  /** What the caller wants, or the lowest peak if all else needs more than there is. */
+  /** The caller's objective, or the lowest peak if that plan exceeds the memory limit. */
   private Objective objective(Candidates candidates, GraphState balanced, PassContext context) {
     var wanted = context.options().objective();
     var limit = context.options().memoryLimit();

@@ -86,7 +86,7 @@ public final class Pipeline {
           .add(RewriteSearch.hierarchies(DRAFT))
           // Rewrites change how long tensors live, and so which order is best.
           .add(new OrderSearch(DRAFT))
-          // What has to be computed again depends on the order.
+          // The order decides which tensors have to be computed again.
           .add(new FitMemory(DRAFT))
           .addAll(DRAFT)
           .add(new AllocateMemory())

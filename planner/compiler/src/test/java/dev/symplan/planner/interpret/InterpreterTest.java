@@ -35,10 +35,12 @@ import java.util.Optional;
 import java.util.Random;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Plans do what their programs do, whatever unknown ops do. */
+@Order(1) // It takes longest, so the others run beside it.
 @Tag("random")
 class InterpreterTest {
   private static final Path ROOT = Path.of(System.getProperty("symplan.root", "../.."));

@@ -104,7 +104,7 @@ public final class TargetFile {
     json.writeNumberField("version", VERSION);
     json.writeStringField("name", target.name());
     json.writeNumberField("gpus", target.gpus());
-    // What a file may leave out is left out, so that plans stay the same.
+    // Default fields are left out, so that plan files stay the same.
     if (target.hostsPerDomain() != 1) {
       json.writeNumberField("hosts_per_domain", target.hostsPerDomain());
     }

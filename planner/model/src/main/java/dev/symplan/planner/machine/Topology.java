@@ -14,7 +14,7 @@ import java.util.stream.IntStream;
  * The hosts and NVLink domains on which a job's ranks are. Ranks fill hosts in order, hosts fill
  * domains in order. Ranks of one domain address each other's memory, and no others do.
  *
- * @param ends by host, the rank behind its last one
+ * @param ends by host, the rank after its last one
  * @param hostsPerDomain how many hosts one NVLink domain has
  */
 public record Topology(ImmutableIntArray ends, int hostsPerDomain) {
@@ -33,7 +33,7 @@ public record Topology(ImmutableIntArray ends, int hostsPerDomain) {
     }
   }
 
-  /** {@return the topology where nobody states one: each host has as many ranks as GPUs} */
+  /** {@return the default topology: each host has as many ranks as GPUs} */
   public static Topology of(int ranks, Target target) {
     int hosts = (ranks - 1) / target.gpus() + 1;
     var ends =
@@ -142,7 +142,7 @@ public record Topology(ImmutableIntArray ends, int hostsPerDomain) {
     return String.join(",", items);
   }
 
-  /** {@return the hosts as text, where they are not those that the target implies} */
+  /** {@return the hosts as text; empty if they are those that the target implies} */
   public Optional<String> unlike(Target target) {
     return equals(of(ranks(), target)) ? Optional.empty() : Optional.of(text());
   }

@@ -85,7 +85,7 @@ public record Rewrite(
     UNEQUAL_DOMAINS,
     /** The ranks of an NVLink domain do not follow each other in its group. */
     RANK_ORDER,
-    /** What it moves is no equal slices, or not contiguous. */
+    /** Its slices are not equal, or not contiguous. */
     UNEVEN,
     /** The plan would take more memory than the caller allows. */
     MEMORY_LIMIT;

@@ -40,7 +40,7 @@ public final class CostModel {
   }
 
   /**
-   * What crosses a rank's rail. A library spreads what a domain sends over its rails; in an
+   * The traffic on a rank's rail. A library spreads what a domain sends over its rails; in an
    * all_to_all, each rank sends its own slices.
    */
   private double railMicros(Kind kind, Variant variant, long bytes, Reach reach) {
@@ -51,7 +51,7 @@ public final class CostModel {
     return crossing / (1e3 * target.network().rate());
   }
 
-  /** How often what arrives last has gone from one domain to another. */
+  /** The number of steps between domains that the last data to arrive has taken. */
   private static int hops(Kind kind, int domains) {
     return switch (kind) {
       // Up a tree and down again.

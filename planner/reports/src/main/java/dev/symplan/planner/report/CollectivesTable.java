@@ -89,7 +89,7 @@ public final class CollectivesTable {
         that is the average of all, apart from rounding.
       - Slices change their order between the phases. The phases within domains write them where they belong
         ([above](#slices-along-other-dimensions)); with `--layouts off`, a copy does.
-      - Compute runs beside the phase across domains. The phase behind it starts right before its result is needed, or
+      - Compute runs beside the phase across domains. The next phase starts right before its result is needed, or
         before the next collective. The pieces of a split product have phases of their own.
       - Phases are used if they are predicted to be at least 3 % faster, and if the plan as a whole is faster.
         `--hierarchical on` uses them wherever it is possible, `--hierarchical off` nowhere. `symplan explain` shows the

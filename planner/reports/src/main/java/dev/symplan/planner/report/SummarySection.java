@@ -60,7 +60,7 @@ final class SummarySection {
         summary.lines());
   }
 
-  /** What is computed again to stay below the caller's limit. */
+  /** The tensors that are computed again to stay below the caller's limit. */
   private Optional<Row> recomputed() {
     var again = again();
     if (again.isEmpty()) {

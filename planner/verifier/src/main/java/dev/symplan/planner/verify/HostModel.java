@@ -45,7 +45,7 @@ final class HostModel {
     }
   }
 
-  /** {@return the NVLink domains that these ranks are in, where they are several} */
+  /** {@return the NVLink domains of these ranks if they are several; empty for one} */
   Optional<TreeSet<Integer>> apart(ImmutableIntArray ranks) {
     var domains = new TreeSet<Integer>();
     ranks.forEach(rank -> domains.add(domainOfRank[rank]));

@@ -93,7 +93,7 @@ public record Roof(Optional<Copy> copy, ImmutableMap<DType, Product> products) {
     return new Roof(copy, products.buildOrThrow());
   }
 
-  /** What keeps a step from being faster. */
+  /** The resource that limits the speed of a step. */
   public enum Limit {
     COPY("copy"),
     PRODUCT("product");

@@ -19,7 +19,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * What the processes of a run find on their hosts, to be compared.
+ * The facts that the processes of a run find on their hosts, for a comparison.
  *
  * @param hosts of the ranks
  * @param facts what each rank found, by what it is about; all have the same keys or fewer
@@ -34,7 +34,7 @@ public record WorldDiagnosis(
     double clockError,
     double meeting) {
 
-  /** How settings end that processes have of their own. */
+  /** The ends of the names of settings that each process has for itself. */
   private static final ImmutableList<String> OWN =
       ImmutableList.of("RANK", "PROCID", "LOCALID", "_HOSTID", "_VISIBLE_DEVICES");
 

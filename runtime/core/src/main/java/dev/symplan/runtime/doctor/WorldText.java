@@ -12,7 +12,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** A diagnosis of several hosts for people: what they have in common, and where they differ. */
+/** A diagnosis of several hosts for people: their common facts and their differences. */
 public final class WorldText {
 
   /** A difference that is certain, and that shows in logs. */

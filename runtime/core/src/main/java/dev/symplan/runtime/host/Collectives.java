@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 
-/** What the ranks of a session do together: collectives, and the meetings of custom ops. */
+/** The joint work of a session's ranks: collectives, and the meetings of custom ops. */
 final class Collectives {
   private record Use(int rank, Region workspace) {}
 

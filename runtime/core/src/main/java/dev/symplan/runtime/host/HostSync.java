@@ -52,7 +52,7 @@ final class HostSync {
     }
   }
 
-  /** How long a thread looks for a sign of another process before it looks less often. */
+  /** The time for which a thread polls memory of another process before it polls less often. */
   private static final long LOOK_NANOS = 50_000;
 
   private final ReentrantLock lock = new ReentrantLock();
@@ -249,7 +249,7 @@ final class HostSync {
   }
 
   /**
-   * Waits for what another process says in memory, which wakes nobody.
+   * Waits for a change that another process makes in shared memory. Such a change wakes no thread.
    *
    * @param whom whose sign it is
    */

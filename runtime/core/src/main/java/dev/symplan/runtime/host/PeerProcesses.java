@@ -56,10 +56,12 @@ final class PeerProcesses implements Peers {
   private final Map<Integer, SharedMemory> shared = new TreeMap<>();
   private final Map<Integer, HostMemory> memories = new TreeMap<>();
 
-  /** What other hosts' ranks have staged, and what this one does for them. */
+  /**
+   * The staged operands of ranks on other hosts, and the part of this rank in exchanges with them.
+   */
   private final Map<Buffer, MemorySegment> copies = new HashMap<>();
 
-  /** How often this rank was at each meeting of a group that spans hosts. */
+  /** The number of meetings of each group across hosts in which this rank took part. */
   private final Map<Meeting, long[]> rounds = new HashMap<>();
 
   /**

@@ -17,8 +17,9 @@ import java.nio.file.StandardOpenOption;
 import java.util.Objects;
 
 /**
- * What one rank shares with the processes of its host: its symmetric arena, its staged operands,
- * and a count for each barrier, which only the rank itself writes. It is a file that all map.
+ * The memory that one rank shares with the processes of its host: its symmetric arena, its staged
+ * operands, and a count for each barrier, which only the rank itself writes. It is a file that all
+ * map.
  */
 final class SharedMemory {
   private static final Path MEMORY = Path.of("/dev/shm");
@@ -45,7 +46,7 @@ final class SharedMemory {
     this.staging = buffers.buildOrThrow();
   }
 
-  /** What a rank shares, in bytes; all processes derive it from the plan. */
+  /** The size of a rank's shared memory, in bytes; all processes derive it from the plan. */
   record Layout(int barriers, long symmetric, ImmutableSortedMap<StreamKind, Long> staging) {
     static Layout of(Executable executable, Transfers transfers, int rank, int barriers) {
       return new Layout(barriers, executable.symmetricBytes(), Staging.sizes(transfers, rank));
@@ -70,7 +71,7 @@ final class SharedMemory {
    * {@return a new file for a rank's memory, in a folder that only the user can enter} Whoever asks
    * removes both.
    *
-   * @throws RunException when there is no room
+   * @throws RunException when the space does not suffice
    */
   static Path newFile(Layout layout) {
     try {
@@ -120,7 +121,7 @@ final class SharedMemory {
       HostMemory.poison(symmetric);
       staging.values().forEach(HostMemory::poison);
     } catch (InternalError e) {
-      // What Java makes of a full file system behind mapped memory.
+      // Java throws this when the file system of mapped memory is full.
       throw new RunException("no room for shared memory", e);
     }
   }

@@ -9,13 +9,13 @@ import java.util.Comparator;
 import java.util.stream.Stream;
 
 /**
- * Where {@link Variant#NCCL} collectives put their operands: each rank has a buffer for each
- * stream. One is enough, as the collectives of a stream come one after the other, with a barrier at
- * each end.
+ * The staged operands of {@link Variant#NCCL} collectives: each rank has a buffer for each stream.
+ * One is enough, as the collectives of a stream come one after the other, with a barrier at each
+ * end.
  */
 final class Staging {
 
-  /** What staged tensors are aligned to, in bytes. */
+  /** The alignment of staged tensors, in bytes. */
   private static final long ALIGNMENT = 128;
 
   private Staging() {}

@@ -16,7 +16,7 @@ import java.util.function.Consumer;
  */
 final class Connection {
 
-  /** How often a side says something while the other one waits. */
+  /** The number of frames that a side sends while the other one waits. */
   private static final int BEATS = 10;
 
   /** How long the other side of a connection of the store may say nothing. */

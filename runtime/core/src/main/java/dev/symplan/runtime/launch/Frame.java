@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What goes over a connection of the store, either way: the kind, a number, a key and data, whose
+ * A message over a connection of the store, either way: the kind, a number, a key and data, whose
  * meanings depend on the kind. All numbers are big-endian.
  */
 final class Frame {

@@ -12,9 +12,9 @@ import java.security.SecureRandom;
 import java.util.Arrays;
 
 /**
- * What both sides say before any frame, so that neither takes a stranger for its own: a process
- * greets the store and gets a challenge, proves that it knows the secret, and is told whether it is
- * welcome, with a proof that the store knows it, too. The secret itself is never sent.
+ * The first messages of both sides, by which they recognize each other: a process greets the store
+ * and gets a challenge, proves that it knows the secret, and is told whether it is welcome, with a
+ * proof that the store knows it, too. The secret itself is never sent.
  *
  * @param version of the protocol
  * @param job a digest of what makes the run this one
@@ -151,7 +151,7 @@ record Handshake(int version, HashCode job, int rank, int size, String host, Has
   }
 
   /**
-   * What follows from a secret, a greeting and a challenge.
+   * The proofs and keys that a secret, a greeting and a challenge give.
    *
    * @param ofProcess the process's proof that it knows the secret
    * @param ofStore the store's

@@ -10,6 +10,7 @@ import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.machine.Topology;
 import dev.symplan.runtime.failure.RunException;
 import java.util.Arrays;
 import java.util.List;
@@ -49,13 +50,14 @@ final class HostAgreement {
         .ifPresent(
             need -> {
               throw new RunException(
-                  "'%s' (%s) runs as %s, for which ranks %s must be on one host; but %s. Plan for these hosts: the `gpus` of a target are the ranks of each host, and ranks fill hosts in order"
+                  "'%s' (%s) runs as %s, for which ranks %s must be on one host; but %s. %s"
                       .formatted(
                           need.what(),
                           need.span().shortForm(),
                           need.variant(),
                           text(need.members().stream()),
-                          where(hosts)));
+                          where(hosts),
+                          advice(hosts)));
             });
   }
 
@@ -74,6 +76,18 @@ final class HostAgreement {
 
   private static String text(IntStream ranks) {
     return ranks.mapToObj(Integer::toString).collect(Collectors.joining(", "));
+  }
+
+  private static String advice(List<Host> hosts) {
+    int size = hosts.size();
+    var ends =
+        IntStream.rangeClosed(1, size)
+            .filter(end -> end == size || !hosts.get(end).id().equals(hosts.get(end - 1).id()))
+            .toArray();
+    boolean inOrder = hosts.stream().map(Host::id).distinct().count() == ends.length;
+    return inOrder
+        ? "Plan for these hosts: --hosts " + new Topology(ImmutableIntArray.copyOf(ends), 1).text()
+        : "Start the ranks of each host one after another";
   }
 
   /** {@return for example {@code ranks 0, 1 are on a, rank 2 is on b}} */

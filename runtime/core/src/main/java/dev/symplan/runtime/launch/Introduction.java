@@ -10,7 +10,7 @@ import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.time.Duration;
 
-/** A socket whose two sides still say who they are: all of that happens within a given time. */
+/** A socket whose two sides are introducing themselves, within a limited time. */
 final class Introduction {
   private final Socket socket;
   private final Limited limited;
@@ -27,7 +27,7 @@ final class Introduction {
     this.out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream()));
   }
 
-  /** A side that sends a byte now and then does not get more time by that. */
+  /** A side that sends single bytes slowly does not get more time. */
   private static final class Limited extends FilterInputStream {
     private final Socket socket;
     private final long end;
@@ -61,7 +61,7 @@ final class Introduction {
   }
 
   /**
-   * {@return the same connection for frames: the two sides know each other}
+   * {@return the same connection for frames, after the introduction}
    *
    * @param silence how long the other side may say nothing from now on
    */

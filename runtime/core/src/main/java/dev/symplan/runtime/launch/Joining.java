@@ -79,7 +79,9 @@ final class Joining {
     var access = environment.access();
     if (!address.isLoopbackAddress() && access.secret().isEmpty() && !access.insecure()) {
       throw new RunException(
-          "rank 0 at %s is open to other hosts, and there is no secret: set %s, or %s to a file with mode 0600, to the same for all processes; in a network where you trust everybody, --insecure does without"
+          ("rank 0 at %s is open to other hosts without a secret: set %s, or %s to a file with mode"
+               + " 0600, to the same value for all processes; in a trusted network, --insecure is"
+               + " enough")
               .formatted(address.getHostAddress(), Secret.TOKEN, Secret.TOKEN_FILE));
     }
   }

@@ -51,7 +51,7 @@ public record LaunchEnvironment(
   /** The port on which rank 0 listens, whatever else is set. */
   public static final String STORE_PORT = "SYMPLAN_STORE_PORT";
 
-  /** What NCCL takes this host for: so one host can stand for several. */
+  /** The host's name for NCCL. With different ones, one host can emulate several. */
   public static final String HOST_ID = "NCCL_HOSTID";
 
   /** PyTorch's {@code MASTER_PORT} where none is given, and one more, as with one that is given. */
@@ -76,7 +76,7 @@ public record LaunchEnvironment(
     }
   }
 
-  /** The environment of processes that need no secret, each on the host where it is. */
+  /** The environment of processes that need no secret, each on its own host. */
   public LaunchEnvironment(
       Launcher launcher, int rank, int size, int localRank, String host, int port, String job) {
     this(launcher, rank, size, localRank, host, port, job, StoreAccess.DEFAULT, "");

@@ -7,8 +7,8 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * What the frames of one direction of a connection end with: a code that only the two sides can
- * make, different for each frame, so that nobody can change, repeat or leave out one.
+ * The code at the end of each frame of one direction of a connection. Only the two sides can make
+ * it, and it differs for each frame, so nobody else can change, repeat or drop a frame.
  *
  * <p>By one thread at a time.
  */

@@ -14,13 +14,13 @@ import java.util.EnumSet;
 import java.util.Map;
 import java.util.Optional;
 
-/** What the processes of a run know and strangers do not. It is never sent, and never printed. */
+/** The secret that all processes of a run share. It is never sent, and never printed. */
 public final class Secret {
 
   /** The secret itself. */
   public static final String TOKEN = "SYMPLAN_TOKEN";
 
-  /** A file that has it, which only its owner may read. */
+  /** A file that contains the secret, and that only its owner can read. */
   public static final String TOKEN_FILE = "SYMPLAN_TOKEN_FILE";
 
   /** Fewer bytes could be guessed from a recorded handshake. */
@@ -28,7 +28,7 @@ public final class Secret {
 
   private static final int MAX_BYTES = 4096;
 
-  /** What stands for a secret where there is none: anybody can know it. */
+  /** Replaces a missing secret. It is public. */
   static final Secret NONE = new Secret("no secret".getBytes(StandardCharsets.US_ASCII));
 
   private final byte[] key;
@@ -114,7 +114,7 @@ public final class Secret {
     return TOKEN.hashCode();
   }
 
-  /** Says nothing of it. */
+  /** Does not show the secret. */
   @Override
   public String toString() {
     return "a secret";

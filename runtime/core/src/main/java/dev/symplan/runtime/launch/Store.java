@@ -39,7 +39,7 @@ final class Store implements AutoCloseable {
 
   private static final int MAX_STRANGERS = 64;
 
-  /** How many bytes of values, and how many questions without an answer, there may be at once. */
+  /** The most bytes of values, and the most unanswered questions, at once. */
   private static final long MAX_BYTES = 1L << 30;
 
   private static final int MAX_QUESTIONS = 1 << 22;
@@ -53,7 +53,7 @@ final class Store implements AutoCloseable {
   /**
    * A value.
    *
-   * @param left how many questions for it are still to come; 0 if nobody counts them
+   * @param left the number of questions still to come; 0 if they are not counted
    */
   private record Value(byte[] data, int left) {}
 
@@ -243,7 +243,7 @@ final class Store implements AutoCloseable {
       return refused(Answer.LATER, "another run has this port");
     }
     return guest.rank() < 0 || guest.rank() >= expected.size()
-        ? refused(Answer.NEVER, "there is no rank " + guest.rank())
+        ? refused(Answer.NEVER, "rank %s does not exist".formatted(guest.rank()))
         : Optional.empty();
   }
 
@@ -329,7 +329,7 @@ final class Store implements AutoCloseable {
     }
   }
 
-  /** The name of a host says something only where there are several. */
+  /** The name of a host matters only if there are several. */
   private String onHost(int rank) {
     return Arrays.stream(hosts).filter(host -> !host.isEmpty()).distinct().count() > 1
         ? " on host " + hosts[rank]

@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Who may come into the store of a run, and where rank 0 listens for them.
+ * The access to the store of a run: which processes may join, and where rank 0 listens.
  *
  * @param secret what every process of the run knows
  * @param insecure whether other hosts may come in without a secret
@@ -13,7 +13,7 @@ import java.util.Optional;
  */
 public record StoreAccess(Optional<Secret> secret, boolean insecure, String address) {
 
-  /** Where rank 0 listens, if not at the address that the others connect to. */
+  /** Rank 0 listens at this address, if it differs from the one that the others connect to. */
   public static final String ADDRESS = "SYMPLAN_STORE_ADDRESS";
 
   /** Processes of one host, without a secret. */

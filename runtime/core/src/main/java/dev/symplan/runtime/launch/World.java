@@ -219,7 +219,7 @@ public final class World implements AutoCloseable {
   /**
    * Puts something where a number of ranks find it.
    *
-   * @param key which nobody else sets before all have taken it
+   * @param key not set by any other process before all have taken it
    * @param takers how often it is taken until it is gone; 0 to keep it
    */
   public void set(String key, byte[] value, int takers) {

@@ -114,7 +114,7 @@ class HostsTest {
     assertThatThrownBy(() -> onAll(two, plan, (world, _) -> world.rank()))
         .hasCauseInstanceOf(RunException.class)
         .hasMessageContaining("must be on one host; but ranks 0, 1 are on host0, ranks 2, 3 are on")
-        .hasMessageContaining("Plan for these hosts");
+        .hasMessageContaining("Plan for these hosts: --hosts 2x2");
   }
 
   /** A plan for hosts of two runs where all are on one: that asks for less than there is. */

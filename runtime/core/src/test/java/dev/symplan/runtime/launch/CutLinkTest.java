@@ -19,7 +19,9 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** A network that suddenly carries nothing, as when a host loses its power: nobody says goodbye. */
+/**
+ * A network that suddenly carries nothing, as if a host lost its power: no connection is closed.
+ */
 @Timeout(60)
 class CutLinkTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(30);

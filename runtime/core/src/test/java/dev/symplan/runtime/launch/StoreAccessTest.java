@@ -247,10 +247,9 @@ class StoreAccessTest {
       assertThatThrownBy(() -> World.join(environment, SHORT))
           .isInstanceOf(RunException.class)
           .hasMessage(
-              "rank 0 at 198.51.100.7 is open to other hosts, and there is no secret: set"
-                  + " SYMPLAN_TOKEN, or SYMPLAN_TOKEN_FILE to a file with mode 0600, to the same"
-                  + " for all processes; in a network where you trust everybody, --insecure does"
-                  + " without");
+              "rank 0 at 198.51.100.7 is open to other hosts without a secret: set SYMPLAN_TOKEN,"
+                  + " or SYMPLAN_TOKEN_FILE to a file with mode 0600, to the same value for all"
+                  + " processes; in a trusted network, --insecure is enough");
     }
     for (var access : List.of(KNOWN, StoreAccess.DEFAULT.withInsecure(true))) {
       assertThatThrownBy(() -> World.join(open.withAccess(access), SHORT))

@@ -24,7 +24,7 @@ final class Processes {
    * {@return this process's rank and its GPU: the only one that it sees, or the one of its number
    * on the host}
    *
-   * @throws RunException when there is none, or when two ranks of a host have the same
+   * @throws RunException when none exists, or when two ranks of a host have the same
    */
   static ImmutableSortedMap<Integer, Integer> device(World world) {
     int count = Devices.count();

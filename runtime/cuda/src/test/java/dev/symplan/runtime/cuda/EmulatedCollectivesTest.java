@@ -17,6 +17,7 @@ import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -26,6 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * The kernels that reach peers, all ranks' threads at once in an order that is drawn, against the
  * host backend to the bit. Other orders with {@code -Dsymplan.seed=N}.
  */
+@Order(1) // It takes longest, so the others run beside it.
 class EmulatedCollectivesTest {
   private static final long SEED = Fuzz.seed(1);
 

@@ -31,13 +31,13 @@ import java.util.Optional;
  * from what is written in between.
  */
 public final class Recomputation {
-  /** How many ops may run again for one tensor. */
+  /** The most ops that run again for one tensor. */
   private static final int MAX_OPS = 16;
 
   /** Tensors that are looked at in one round, the largest ones. */
   private static final int MAX_STORAGES = 512;
 
-  /** How many are tried one at a time where those that would be enough do not help. */
+  /** The number that is tried one at a time, if a sufficient set does not lower the peak. */
   private static final int MAX_ALONE = 8;
 
   private static final int MAX_ROUNDS = 500;
@@ -169,7 +169,7 @@ public final class Recomputation {
             .collect(ImmutableList.toImmutableList()));
   }
 
-  /** What is live at the peak and not used there, the cheapest bytes first. */
+  /** Tensors that are live at the peak and not used there, the cheapest bytes first. */
   private List<Candidate> candidates() {
     return aliases.storages().stream()
         .filter(storage -> units.maker(storage.id()) >= 0 && !units.escapes(storage.id()))
@@ -183,7 +183,7 @@ public final class Recomputation {
         .toList();
   }
 
-  /** A storage that is used before the peak and behind it, but not there. */
+  /** A storage that is used before the peak and after it, but not there. */
   private Optional<Again> waiting(Aliases.Storage storage) {
     var readers = units.readers();
     // Without a reader before the peak, it would be moved, not computed again.
@@ -361,7 +361,7 @@ public final class Recomputation {
             op.span());
     for (int r = 0; r < results.size(); r++) {
       int storage = aliases.id(op.results().get(r));
-      // What is still there is read where it is.
+      // Tensors that are still live are read in place.
       if (storage >= 0 && (storage == one.storage().id() || !isLiveAt(storage, one.at()))) {
         copier.replace(op.results().get(r), results.get(r));
       }
