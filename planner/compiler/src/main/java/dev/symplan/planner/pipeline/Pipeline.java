@@ -9,6 +9,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Topology;
@@ -121,7 +122,7 @@ public final class Pipeline {
     int ranks = graphOfRank.size();
     var machine =
         target.orElseGet(() -> Target.defaultFor(options.hosts().stream().max().orElse(ranks)));
-    var topology = topology(options.hosts(), ranks, machine);
+    var topology = topology(options.hosts(), graphOfRank, machine);
     var grouped = Groups.withWorld(program, graphOfRank);
     var context =
         new PassContext(grouped, graphOfRank, machine, topology, options, warnings, observer);
@@ -133,19 +134,24 @@ public final class Pipeline {
     return state.get(SealPlan.PLAN);
   }
 
-  private static Topology topology(ImmutableIntArray hosts, int ranks, Target target) {
+  private static Topology topology(
+      ImmutableIntArray hosts, List<Graph> graphOfRank, Target target) {
+    int ranks = graphOfRank.size();
+    var span = graphOfRank.getFirst().span();
     if (hosts.isEmpty()) {
       return Topology.of(ranks, target);
     }
     int stated = hosts.stream().sum();
     if (stated != ranks) {
       throw badHosts(
+          span,
           "the hosts have %s, but the number of ranks is %s"
               .formatted(Units.count(stated, "rank"), ranks));
     }
     int most = hosts.stream().max().orElseThrow();
     if (most > target.gpus()) {
       throw badHosts(
+          span,
           "a host has %s, but a host of %s has %s"
               .formatted(
                   Units.count(most, "rank"), target.name(), Units.count(target.gpus(), "GPU")));
@@ -153,11 +159,11 @@ public final class Pipeline {
     return Topology.ofHosts(hosts, target);
   }
 
-  private static CompileException badHosts(String message) {
+  private static CompileException badHosts(Span span, String message) {
     return new CompileException(
         Diagnostic.error(
             DiagnosticCode.BAD_OPTION,
-            Span.NONE,
+            span,
             message,
             "--hosts 2x8,4 means two hosts of 8 ranks and one of 4"));
   }

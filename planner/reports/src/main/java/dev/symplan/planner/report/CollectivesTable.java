@@ -95,7 +95,7 @@ public final class CollectivesTable {
         `--hierarchical on` uses them wherever it is possible, `--hierarchical off` nowhere. `symplan explain` shows the
         reason.
       - All parts of a group need as many ranks in each domain, and the same number of domains. For all but an all_reduce,
-        the ranks of a domain follow each other in the group. What is moved is contiguous and divides into equal slices.
+        the ranks of a domain follow each other in the group. Tensors are contiguous and divide into equal slices.
         Otherwise, and for broadcasts, NCCL runs between all ranks.
       - A phase can be named, as other collectives can: of an all_reduce `r`, the phases are `r_within`, `r_across` and
         `r_whole` (`--variant r_within=nccl_symm`).
