@@ -384,7 +384,8 @@ public final class PlanMutator {
     var op = ops.get(at);
     var args = new ArrayList<>(op.args());
     int arg = op.def().schema().indexOf(param);
-    args.set(arg, new Arg.Int(1 - op.call().integer(param)));
+    int dims = op.result().tensor().rank();
+    args.set(arg, new Arg.Int(Math.floorMod(op.call().integer(param) + 1, dims)));
     ops.set(at, new Op(op.def(), ImmutableList.copyOf(args), op.results(), op.span(), op.notes()));
     return Optional.of(
         with(
