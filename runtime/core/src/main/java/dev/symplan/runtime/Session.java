@@ -88,6 +88,12 @@ public interface Session extends AutoCloseable {
   boolean isExternalInput(int rank, int index);
 
   /**
+   * {@return whether runs may write into memory that the caller {@linkplain #bindInput binds} as
+   * the input} If not, the memory may be read-only, and bound for several ranks.
+   */
+  boolean mayWriteInput(int rank, int index);
+
+  /**
    * Uses the caller's memory for an external input, without a copy, from the next run on.
    *
    * @throws IllegalArgumentException when the input is planned, or of another type
