@@ -139,6 +139,19 @@ public interface Session extends AutoCloseable {
   ImmutableList<GraphSignature> graphs();
 
   /**
+   * {@return the version of a graph for the smallest value of a size that is at least as large as
+   * asked for} A version runs at its own size: what lies beyond the asked one is for the caller to
+   * fill, and for the graph to leave out of its results.
+   *
+   * @param graph the name that the graph had before it was compiled in {@code --buckets}
+   * @param size the name of the size
+   * @throws IllegalArgumentException when there is no such version
+   */
+  default GraphSignature bucket(String graph, String size, long atLeast) {
+    return GraphSignature.bucket(graphs(), graph, size, atLeast);
+  }
+
+  /**
    * Runs one graph on all ranks to its end. A graph that takes what others made runs directly after
    * them, in the order in which they were given; what they hand on stays in the arenas. Any {@link
    * GraphSignature#independent} graph may run at other times, again and again: such graphs share
