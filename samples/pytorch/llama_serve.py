@@ -96,6 +96,8 @@ class Llama(nn.Module):
         self.model.embed_tokens = nn.Embedding(VOCABULARY, HIDDEN)
         self.model.layers = nn.ModuleList(Layer(ranks) for _ in range(LAYERS))
         self.model.norm = RMSNorm()
+        frequencies = 10000.0 ** (torch.arange(0, HEAD, 2) / -HEAD)
+        self.model.register_buffer("inv_freq", frequencies, persistent=False)
         self.lm_head = nn.Linear(HIDDEN, VOCABULARY, bias=False)
         self.register_buffer("prompt", torch.zeros(1, PROMPT, dtype=torch.long), persistent=False)
         self.register_buffer("token", torch.zeros(1, 1, dtype=torch.long), persistent=False)
@@ -113,7 +115,7 @@ class Llama(nn.Module):
         return self.next(self.token, position)
 
     def next(self, tokens, positions):
-        angles = positions[:, None] * 10000.0 ** (torch.arange(0, HEAD, 2) / -HEAD)
+        angles = positions[:, None] * self.model.inv_freq
         angles = torch.cat([angles, angles], -1)
         mask = torch.arange(LENGTH) <= positions[:, None]
         x = self.model.embed_tokens(tokens)

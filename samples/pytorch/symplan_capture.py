@@ -16,8 +16,9 @@ A model whose weights come from a checkpoint:
 
 Inputs that are parameters or buffers of the model then have their names, and each case gets a weights.json, which says
 what tensor of the checkpoint each input is and how the ranks divide it. The tensors of the checkpoint are not written
-into the case. The folder of the cases gets a weights.json of all graphs without gradients, and a ties.json, which says
-which of their inputs are one tensor:
+into the case. The folder of the cases gets a weights.json of all graphs without gradients; constants.safetensors with
+the buffers that are not in the checkpoint, and that no graph writes; and ties.json, which says which of the graphs'
+inputs are one tensor:
 
     symplan compile cases/mine/prefill_0_inference cases/mine/decode_0_inference --together --ties cases/mine/ties.json
 """
@@ -36,7 +37,8 @@ from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.fx_passes.reinplace import reinplace_inplaceable_ops_core
 from torch.distributed.tensor import DTensor
 
-# By folder: the graphs without gradients that were captured for it, each with its inputs that belong to the model.
+# By folder, what was captured for it without gradients: for each graph, its inputs that belong to the model; the entries
+# of weights.json; buffers that are not in the checkpoint; and inputs that graphs write.
 _programs = {}
 
 
@@ -121,7 +123,7 @@ def _name_inputs(module, inputs, model, folder, kind):
         known.setdefault(_memory(tensor), (name, tensor))
     saved = model.state_dict().keys()
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    named, weights = [], {}
+    named, weights, buffers, written = [], {}, {}, set()
     for i, (node, value) in enumerate(zip(placeholders, inputs)):
         if not isinstance(value, torch.Tensor) or value.numel() == 0 or _memory(value) not in known:
             continue
@@ -131,13 +133,27 @@ def _name_inputs(module, inputs, model, folder, kind):
         named.append(node.name)
         if name in saved:
             weights[i] = (node.name, {"tensor": name, **_shard(tensor)})
+        elif _is_written(node):
+            written.add(node.name)
+        else:
+            buffers[node.name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
     module.recompile()
     layout = dict(weights.values())
     if dist.get_rank() == 0:
         (folder / "weights.json").write_text(json.dumps(layout, indent=2) + "\n")
         if kind == "inference":
-            _write_program(folder.parent, named, layout)
+            _write_program(folder.parent, named, layout, buffers, written)
     return weights
+
+
+def _is_written(node):
+    """Returns whether an op writes into an input."""
+    return any(
+        given is node and declared.alias_info is not None and declared.alias_info.is_write
+        for user in node.users
+        if isinstance(user.target, torch._ops.OpOverload)
+        for given, declared in zip(user.args, user.target._schema.arguments)
+    )
 
 
 def _memory(tensor):
@@ -161,10 +177,12 @@ def _shard(tensor):
     return shard if groups == [list(range(dist.get_world_size()))] else {**shard, "groups": groups}
 
 
-def _write_program(folder, named, layout):
-    graphs, layouts = _programs.setdefault(folder, ([], {}))
+def _write_program(folder, named, layout, buffers, written):
+    graphs, layouts, constants, changed = _programs.setdefault(folder, ([], {}, {}, set()))
     graphs.append(named)
     layouts.update(layout)
+    constants.update(buffers)
+    changed.update(written)
     ties = []
     for to, names in enumerate(graphs):
         for name in names:
@@ -173,6 +191,9 @@ def _write_program(folder, named, layout):
                 ties.append({"from": {"graph": first, "value": name}, "to": {"graph": to, "value": name}})
     (folder / "weights.json").write_text(json.dumps(layouts, indent=2) + "\n")
     (folder / "ties.json").write_text("[" + ",\n ".join(map(json.dumps, ties)) + "]\n")
+    save_file(
+        {name: constants[name] for name in constants if name not in changed}, folder / "constants.safetensors"
+    )
 
 
 def _without_constants(module):

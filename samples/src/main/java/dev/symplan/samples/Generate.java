@@ -5,6 +5,7 @@ import dev.symplan.planner.machine.Target;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Weights;
+import dev.symplan.runtime.tensor.HostTensor;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -30,7 +31,8 @@ public final class Generate {
   /**
    * {@return the tokens after a prompt}
    *
-   * @param program the folder of the captured graphs, {@code weights.json} and {@code ties.json}
+   * @param program the folder of the captured graphs, {@code weights.json}, {@code ties.json} and
+   *     {@code constants.safetensors}
    * @param checkpoint as Hugging Face's libraries save it
    * @param prompt as many tokens as {@code prefill} was captured with
    * @param count how many tokens to generate, at least 2
@@ -44,14 +46,14 @@ public final class Generate {
                     program.resolve("prefill_0_inference"), program.resolve("decode_0_inference")),
                 Optional.of(program.resolve("ties.json")));
     var weights = Weights.read(checkpoint, program.resolve("weights.json"), plan);
+    var constants = Weights.read(program.resolve("constants.safetensors"), plan);
 
     try (Session session = Session.open(plan, backend)) {
       weights.fill(session, plan);
       for (int rank : session.localRanks()) {
         for (int i = 0; i < session.inputNames().size(); i++) {
-          // Caches begin with zeros. The prompt's graph sets the position and the last token.
           if (!weights.names().contains(session.inputNames().get(i))) {
-            session.input(rank, i).ifPresent(input -> input.memory().fill((byte) 0));
+            fill(session.input(rank, i), constants.tensor(session.inputNames().get(i), rank));
           }
         }
         var input = session.input(rank, "prompt");
@@ -73,6 +75,12 @@ public final class Generate {
       double seconds = (System.nanoTime() - begin) / 1e9;
       return new Generated(List.copyOf(tokens), (count - 1) / seconds);
     }
+  }
+
+  /** Caches begin with zeros. The prompt's graph sets the position and the last token. */
+  private static void fill(Optional<HostTensor> input, Optional<HostTensor> constant) {
+    input.ifPresent(
+        tensor -> constant.ifPresentOrElse(tensor::copyFrom, () -> tensor.memory().fill((byte) 0)));
   }
 
   /** All ranks compute the same token. */

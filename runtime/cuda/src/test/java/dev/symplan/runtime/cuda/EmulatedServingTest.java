@@ -41,11 +41,12 @@ class EmulatedServingTest {
     try (var session = EmulatedSession.open(List.of(Lowering.lower(plan))).getFirst()) {
       var weights =
           Weights.read(SERVING.resolve("checkpoint"), program.resolve("weights.json"), plan);
+      var constants = Weights.read(program.resolve("constants.safetensors"), plan);
       for (int rank = 0; rank < ranks; rank++) {
         for (var name : session.inputNames()) {
-          var weight = weights.tensor(name, rank);
-          if (weight.isPresent()) {
-            session.input(rank, name).copyFrom(weight.get());
+          var known = weights.tensor(name, rank).or(() -> constants.tensor(name, 0));
+          if (known.isPresent()) {
+            session.input(rank, name).copyFrom(known.get());
           }
           if (name.endsWith("_cache")) {
             session.input(rank, name).memory().fill((byte) 0);
