@@ -10,6 +10,7 @@ import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -75,7 +76,7 @@ final class RowRules {
   private void checkUser(int storage, int op) {
     boolean known =
         op == facts.definedBy(storage)
-            || op == shards.get(storage).op()
+            || op == Objects.requireNonNull(shards.get(storage)).op()
             || (!facts.needsStep(op) && keepsRows(facts.op(op), storage));
     if (!known) {
       wrong(storage, facts.words.text(op) + " does not know it");

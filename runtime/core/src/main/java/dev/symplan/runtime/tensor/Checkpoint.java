@@ -10,7 +10,6 @@ import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.PathErrors;
 import dev.symplan.ir.text.SourceReader;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -69,7 +68,7 @@ public final class Checkpoint {
                   found.isEmpty() ? "no checkpoint" : "several safetensors files, but no " + INDEX),
           "a checkpoint has %s, or %s".formatted(INDEX, SINGLE));
     } catch (IOException e) {
-      throw new UncheckedIOException(e);
+      throw wrong(DiagnosticCode.UNREADABLE_FILE, folder, "cannot be read: " + e.getMessage(), "");
     }
   }
 

@@ -1,6 +1,5 @@
 package dev.symplan.planner.pass.place;
 
-import com.google.common.base.Supplier;
 import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSetMultimap;
@@ -16,6 +15,7 @@ import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.Step;
+import java.util.function.Supplier;
 
 /**
  * The shares of ranks that can lie in the whole: what a rank brings to an all_gather in its part of
