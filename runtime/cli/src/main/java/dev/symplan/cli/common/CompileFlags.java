@@ -13,6 +13,7 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.doctor.Diagnosis;
 import java.lang.reflect.Field;
@@ -233,6 +234,8 @@ public final class CompileFlags {
   /** Whether the plan is run, for which some options hold as well. */
   private boolean runs;
 
+  private boolean simulates;
+
   private Optional<Target> here = Optional.empty();
 
   /**
@@ -247,7 +250,8 @@ public final class CompileFlags {
                 option.userObject() instanceof Field field
                     && (field.getDeclaringClass() == CompileFlags.class
                         || field.getDeclaringClass() == ProgramFlags.class)
-                    && !(runs && option.longestName().equals("--multicast")))
+                    && !(runs && option.longestName().equals("--multicast"))
+                    && !(simulates && option.longestName().equals("--hosts")))
         .findFirst()
         .ifPresent(
             option -> {
@@ -261,6 +265,19 @@ public final class CompileFlags {
   public CompileFlags forBackend(Backend device) {
     backend = device.variants(multicast());
     return this;
+  }
+
+  /** {@return these options, for a plan that may be there already, and run on other hosts} */
+  public CompileFlags toSimulate() {
+    simulates = true;
+    return this;
+  }
+
+  /** {@return the hosts that a plan runs on: those that are given, or its own} */
+  public Topology topology(Plan plan) {
+    return hosts
+        .map(text -> Topology.ofHosts(hosts(text), plan.target()))
+        .orElseGet(plan::topology);
   }
 
   /** {@return these options, for a plan that a backend runs then, which may be there already} */
