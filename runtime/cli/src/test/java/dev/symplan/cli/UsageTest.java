@@ -157,4 +157,17 @@ class UsageTest {
     assertThat(run("simulate", across, "--format", "json").out())
         .contains("\"format\" : \"symplan-simulation\"");
   }
+
+  @Test
+  void hostsCanBeAFile() throws IOException {
+    var hosts = Files.writeString(folder.resolve("hosts.txt"), "gpu01 2\ngpu02 2 # the other\n");
+    assertThat(run("dump", SAMPLE, "--hosts", hosts))
+        .isEqualTo(run("dump", SAMPLE, "--hosts", "2x2"));
+    var wrong = Files.writeString(folder.resolve("wrong.txt"), "gpu01 2\ngpu02 two\n");
+    assertThat(run("dump", SAMPLE, "--hosts", wrong).err())
+        .contains("wrong.txt:2:7: error[bad-option]: 'two' is not a number of ranks")
+        .contains("gpu02 two\n   |       ^^^\n");
+    assertThat(run("dump", SAMPLE, "--hosts", folder.resolve("none.txt")).err())
+        .contains("none.txt' is neither a list of ranks on hosts, such as 4x8 or 8,4, nor a file");
+  }
 }
