@@ -9,10 +9,23 @@ Run it on all ranks (torchrun). Every compiled graph becomes a case: cases/mine_
 graph runs for the first time. Then check the case:
 
     symplan run cases/mine_0_forward --check
+
+A model whose weights come from a checkpoint:
+
+    backend = symplan_capture.backend("cases/mine/decode", model=model)
+
+Inputs that are parameters or buffers of the model then have their names, and each case gets a weights.json, which says
+what tensor of the checkpoint each input is and how the ranks divide it. The tensors of the checkpoint are not written
+into the case. The folder of the cases gets a weights.json of all graphs without gradients; constants.safetensors with
+the buffers that are not in the checkpoint, and that no graph writes; and ties.json, which says which of the graphs'
+inputs are one tensor:
+
+    symplan compile cases/mine/prefill_0_inference cases/mine/decode_0_inference --together --ties cases/mine/ties.json
 """
 
 import copy
 import json
+import re
 from pathlib import Path
 
 import torch
@@ -21,12 +34,19 @@ from functorch.compile import make_boxed_func, min_cut_rematerialization_partiti
 from safetensors.torch import save_file
 from torch._dynamo.backends.common import aot_autograd
 from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.fx_passes.reinplace import reinplace_inplaceable_ops_core
+from torch.distributed.tensor import DTensor
+
+# By folder, what was captured for it without gradients: for each graph, its inputs that belong to the model; the entries
+# of weights.json; buffers that are not in the checkpoint; and inputs that graphs write.
+_programs = {}
 
 
-def backend(prefix, decompositions=None):
+def backend(prefix, decompositions=None, model=None):
     """Returns a torch.compile backend that runs each graph op by op and writes it to PREFIX_N_forward and so on.
 
     decompositions: a table of decompositions; Inductor's by default, {} for none.
+    model: the module whose parameters and buffers give inputs their names, and whose checkpoint has their values.
     """
     table = select_decomp_table() if decompositions is None else decompositions
     count = 0
@@ -36,7 +56,7 @@ def backend(prefix, decompositions=None):
             nonlocal count
             folder = Path(f"{prefix}_{count}_{kind}")
             count += 1
-            return make_boxed_func(_capture(module, folder))
+            return make_boxed_func(_capture(module, folder, model, kind))
 
         return compile_graph
 
@@ -46,15 +66,20 @@ def backend(prefix, decompositions=None):
         inference_compiler=compiler("inference"),
         decompositions=table,
         partition_fn=min_cut_rematerialization_partition,
+        # A cache that the model updates is updated by the graph, not after it.
+        keep_inference_input_mutations=True,
     )
 
 
-def _capture(module, folder):
+def _capture(module, folder, model, kind):
     rank = dist.get_rank()
     folder.mkdir(parents=True, exist_ok=True)
     lifted, constants = _without_constants(module)
-    text = lifted.print_readable(print_output=False, include_stride=True, include_device=True)
-    (folder / f"graph.rank{rank}.fx.txt").write_text(text)
+    if kind == "inference":
+        # As Inductor does: an update of a cache writes its rows, not a copy of the whole cache.
+        reinplace_inplaceable_ops_core(lifted.graph)
+        lifted.recompile()
+    _write_graph(lifted, folder)
     (folder / f"groups.rank{rank}.json").write_text(json.dumps(_groups(module), indent=2))
     declarations = _declarations(module)
     if declarations:
@@ -69,13 +94,106 @@ def _capture(module, folder):
         dims = _dims(module, args)
         if dims:
             (folder / "dims.json").write_text(json.dumps(dims, indent=2))
+        inputs = [*args, *constants]
+        if model is not None:
+            weights = _name_inputs(lifted, inputs, model, folder, kind)
+            _write_graph(lifted, folder)
+            inputs = [None if i in weights else value for i, value in enumerate(inputs)]
         # Save the inputs before the graph runs: it may write to them.
-        save_file(_named("in", [*args, *constants]), folder / f"rank{rank}.inputs.safetensors")
+        save_file(_named("in", inputs), folder / f"rank{rank}.inputs.safetensors")
         results = module(*args)
         save_file(_named("out", results), folder / f"rank{rank}.outputs.safetensors")
         return results
 
     return run
+
+
+def _write_graph(module, folder):
+    text = module.print_readable(print_output=False, include_stride=True, include_device=True)
+    (folder / f"graph.rank{dist.get_rank()}.fx.txt").write_text(text)
+
+
+def _name_inputs(module, inputs, model, folder, kind):
+    """Gives inputs the names of the model's parameters and buffers, and writes weights.json and ties.json.
+
+    Returns the positions of the inputs that a checkpoint has.
+    """
+    known = {}
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        known.setdefault(_memory(tensor), (name, tensor))
+    saved = model.state_dict().keys()
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    named, weights, buffers, written = [], {}, {}, set()
+    for i, (node, value) in enumerate(zip(placeholders, inputs)):
+        if not isinstance(value, torch.Tensor) or value.numel() == 0 or _memory(value) not in known:
+            continue
+        name, tensor = known[_memory(value)]
+        node._rename(re.sub("[^A-Za-z0-9_]", "_", name))
+        node.target = node.name
+        named.append(node.name)
+        if name in saved:
+            weights[i] = (node.name, {"tensor": name, **_shard(tensor)})
+        elif _is_written(node):
+            written.add(node.name)
+        else:
+            buffers[node.name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+    module.recompile()
+    layout = dict(weights.values())
+    if dist.get_rank() == 0:
+        (folder / "weights.json").write_text(json.dumps(layout, indent=2) + "\n")
+        if kind == "inference":
+            _write_program(folder.parent, named, layout, buffers, written)
+    return weights
+
+
+def _is_written(node):
+    """Returns whether an op writes into an input."""
+    return any(
+        given is node and declared.alias_info is not None and declared.alias_info.is_write
+        for user in node.users
+        if isinstance(user.target, torch._ops.OpOverload)
+        for given, declared in zip(user.args, user.target._schema.arguments)
+    )
+
+
+def _memory(tensor):
+    """Returns what two tensors have in common if they are the same memory, seen in the same way."""
+    local = tensor._local_tensor if isinstance(tensor, DTensor) else tensor
+    return local.data_ptr(), local.dtype, tuple(local.shape), local.stride()
+
+
+def _shard(tensor):
+    """Returns the dimension that ranks divide and, if they are not all ranks, the groups that do."""
+    if not isinstance(tensor, DTensor):
+        return {}
+    mesh = tensor.device_mesh
+    dims = [dim for dim, placement in enumerate(tensor.placements) if not placement.is_replicate()]
+    if not dims:
+        return {}
+    if len(dims) > 1 or not tensor.placements[dims[0]].is_shard():
+        raise NotImplementedError(f"a weight with the placements {tensor.placements} cannot be read from a checkpoint")
+    shard = {"shard": tensor.placements[dims[0]].dim}
+    groups = mesh.mesh.movedim(dims[0], -1).reshape(-1, mesh.size(dims[0])).tolist()
+    return shard if groups == [list(range(dist.get_world_size()))] else {**shard, "groups": groups}
+
+
+def _write_program(folder, named, layout, buffers, written):
+    graphs, layouts, constants, changed = _programs.setdefault(folder, ([], {}, {}, set()))
+    graphs.append(named)
+    layouts.update(layout)
+    constants.update(buffers)
+    changed.update(written)
+    ties = []
+    for to, names in enumerate(graphs):
+        for name in names:
+            first = next(i for i, others in enumerate(graphs) if name in others)
+            if first < to:
+                ties.append({"from": {"graph": first, "value": name}, "to": {"graph": to, "value": name}})
+    (folder / "weights.json").write_text(json.dumps(layouts, indent=2) + "\n")
+    (folder / "ties.json").write_text("[" + ",\n ".join(map(json.dumps, ties)) + "]\n")
+    save_file(
+        {name: constants[name] for name in constants if name not in changed}, folder / "constants.safetensors"
+    )
 
 
 def _without_constants(module):

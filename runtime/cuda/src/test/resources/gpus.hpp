@@ -28,9 +28,11 @@ struct Block {
   int index, size, arrived, generation, left;
 };
 
+/** Its first turn is by a context; later ones are by jumps, which cost no system call. */
 struct Fiber {
   ucontext_t context;
-  char* stack;
+  jmp_buf place;
+  bool begun = false;
   int rank, thread;
   Block* block;
   Step* step;
@@ -44,7 +46,8 @@ struct Rank {
 };
 
 static std::vector<Multicast> multicasts;
-static ucontext_t scheduler;
+static ucontext_t origin;
+static jmp_buf scheduler;
 static std::vector<Fiber*> live, spare;
 static Fiber* current;
 static bool ended;
@@ -57,7 +60,22 @@ static unsigned draw(unsigned below) {
   return (unsigned)(state >> 11) % below;
 }
 
-static void rest() { swapcontext(&current->context, &scheduler); }
+static void rest() {
+  if (_setjmp(current->place) == 0) {
+    _longjmp(scheduler, 1);
+  }
+}
+
+/** Gives the current fiber a turn. */
+static void resume() {
+  if (_setjmp(scheduler) == 0) {
+    if (current->begun) {
+      _longjmp(current->place, 1);
+    }
+    current->begun = true;
+    swapcontext(&origin, &current->context);
+  }
+}
 
 static void maybe_rest() {
   if (draw(4) == 0) {
@@ -158,11 +176,24 @@ static void load_reduce(const void* from, T&... out) {
   ((out = sum_of<Type>(at), at += sizeof(out), maybe_rest()), ...);
 }
 
+/** One thread after the other. */
 static void body() {
-  current->step->kernel(current->step->words);
-  fence();
-  ended = true;
-  swapcontext(&current->context, &scheduler);
+  while (true) {
+    current->step->kernel(current->step->words);
+    fence();
+    ended = true;
+    rest();
+  }
+}
+
+static Fiber* fresh() {
+  Fiber* fiber = new Fiber();
+  getcontext(&fiber->context);
+  fiber->context.uc_stack.ss_sp = malloc(STACK);
+  fiber->context.uc_stack.ss_size = STACK;
+  fiber->context.uc_link = nullptr;
+  makecontext(&fiber->context, body, 0);
+  return fiber;
 }
 
 static void begin(Rank& rank, int index) {
@@ -175,17 +206,11 @@ static void begin(Rank& rank, int index) {
   for (int t = 0; t < step.threads; t++) {
     Fiber* fiber;
     if (spare.empty()) {
-      fiber = new Fiber();
-      fiber->stack = (char*)malloc(STACK);
+      fiber = fresh();
     } else {
       fiber = spare.back();
       spare.pop_back();
     }
-    getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = fiber->stack;
-    fiber->context.uc_stack.ss_size = STACK;
-    fiber->context.uc_link = nullptr;
-    makecontext(&fiber->context, body, 0);
     fiber->rank = index;
     fiber->thread = t;
     fiber->block = block;
@@ -284,7 +309,7 @@ extern "C" long long run(
     blockDim.x = current->step->threads;
     gridDim.x = current->step->blocks;
     ended = false;
-    swapcontext(&scheduler, &current->context);
+    resume();
     if (ended) {
       if (--current->block->left == 0) {
         delete current->block;

@@ -136,9 +136,10 @@ public final class Lowering {
     var placement = rankPlan.placement(value);
     var buffer = rankPlan.buffers().get(placement.buffer());
     long offset = placement.offset() + plan.shift(rank, placement);
+    var type = plan.typeInMemory(rank, value);
     return buffer.arena().isExternal()
-        ? new TensorRef(buffer.arena(), Math.toIntExact(buffer.offset()), offset, value.tensor())
-        : new TensorRef(buffer.arena(), 0, buffer.offset() + offset, value.tensor());
+        ? new TensorRef(buffer.arena(), Math.toIntExact(buffer.offset()), offset, type)
+        : new TensorRef(buffer.arena(), 0, buffer.offset() + offset, type);
   }
 
   private void compute(Op op) {

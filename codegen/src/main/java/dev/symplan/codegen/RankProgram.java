@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * The program that one rank executes in each run.
@@ -31,6 +32,36 @@ public record RankProgram(
    * @param index the graph input or output, for external memory; 0 for arenas
    */
   public record Buffer(ArenaKind arena, int index, long offset, long bytes) {}
+
+  /**
+   * {@return the inputs in the caller's memory that instructions may write into, by their
+   * positions} An op with an effect counts as if it wrote all its arguments.
+   */
+  public ImmutableSet<Integer> writtenInputs() {
+    return instructions.stream()
+        .flatMap(RankProgram::written)
+        .filter(ref -> ref.arena() == ArenaKind.EXTERNAL_INPUT)
+        .map(TensorRef::index)
+        .collect(ImmutableSet.toImmutableSet());
+  }
+
+  private static Stream<TensorRef> written(Instruction instruction) {
+    return switch (instruction) {
+      case Instruction.LocalOp op ->
+          op.def().hasEffect() ? op.tensors() : op.results().stream().flatMap(Optional::stream);
+      case Instruction.Fused fused ->
+          fused.parts().stream()
+              .flatMap(
+                  part ->
+                      part.def().hasEffect()
+                          ? Stream.concat(part.args().stream(), part.results().stream())
+                          : part.results().stream())
+              .flatMap(Operand::tensors);
+      case Instruction.Collective collective -> collective.tensors();
+      case Instruction.Border _, Instruction.RecordEvent _, Instruction.AwaitEvent _ ->
+          Stream.empty();
+    };
+  }
 
   /** {@return the streams that have work} */
   public ImmutableSet<StreamKind> streams() {

@@ -108,6 +108,20 @@ public final class Transfers {
     }
   }
 
+  /** All elements of a tensor: rows if other memory is between them. */
+  private static Range whole(TensorType type) {
+    long bytes = type.bytes();
+    if (type.isDense()) {
+      return new Range(0, bytes);
+    }
+    long row = type.dtype().bytes();
+    int dim = type.rank() - 1;
+    while (type.size(dim) == 1 || type.stride(dim) * type.dtype().bytes() == row) {
+      row *= type.size(dim--);
+    }
+    return new Range(0, bytes, new Rows(row, type.stride(dim) * type.dtype().bytes()));
+  }
+
   /** A rank's slice of a tensor, along a dimension; all have one size. */
   private static Range slice(TensorType whole, int dim, int slices, int index) {
     long share = whole.storageBytes() / slices;
@@ -216,7 +230,7 @@ public final class Transfers {
     }
 
     private long bytes() {
-      return collective.operands().get(tensor).type().storageBytes();
+      return collective.operands().get(tensor).type().bytes();
     }
 
     private Endpoint own(Role role) {
@@ -328,7 +342,7 @@ public final class Transfers {
         return rows(at, tensor, result, index);
       }
       if (part == Protocol.Slice.WHOLE) {
-        return new Range(0, type.storageBytes());
+        return whole(type);
       }
       int dim = result ? collective.dims().result() : collective.dims().operand();
       return kind == Kind.ALL_REDUCE

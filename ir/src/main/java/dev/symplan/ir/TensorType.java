@@ -2,6 +2,7 @@ package dev.symplan.ir;
 
 import com.google.common.primitives.ImmutableLongArray;
 import java.util.Arrays;
+import java.util.stream.IntStream;
 
 /**
  * A tensor's element type, shape and layout.
@@ -231,6 +232,40 @@ public record TensorType(
   /** {@return the same elements row-major} */
   public TensorType contiguous() {
     return new TensorType(dtype, sizes, contiguousStrides(sizes), space);
+  }
+
+  /** {@return whether rows of so many elements follow each other, each with its own indices} */
+  public boolean isOfRows(long elements) {
+    return isContiguous()
+        && IntStream.rangeClosed(0, rank())
+            .anyMatch(dim -> numelFrom(dim) == elements && elements > 0);
+  }
+
+  private long numelFrom(int dim) {
+    long count = 1;
+    for (int i = dim; i < rank(); i++) {
+      count *= size(i);
+    }
+    return count;
+  }
+
+  /**
+   * {@return the same elements in memory where the rows are further apart}
+   *
+   * @param elements of a row
+   * @param factor how many times that the rows are apart
+   * @throws IllegalArgumentException when it is not {@linkplain #isOfRows of such rows}
+   */
+  public TensorType withRowsApart(long elements, long factor) {
+    if (!isOfRows(elements) || factor < 1) {
+      throw new IllegalArgumentException(
+          "%s in rows of %s, %s rows apart".formatted(this, elements, factor));
+    }
+    var apart = ImmutableLongArray.builder();
+    for (long stride : contiguousStrides(sizes).toArray()) {
+      apart.add(stride >= elements ? stride * factor : stride);
+    }
+    return new TensorType(dtype, sizes, apart.build(), space);
   }
 
   /** {@return as in a graph: {@code f32[8, 64]}, with {@code [strides]} where not row-major} */

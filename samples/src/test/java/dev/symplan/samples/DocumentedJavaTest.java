@@ -35,6 +35,7 @@ class DocumentedJavaTest {
       import dev.symplan.ir.aten.BuiltinOps;
       import dev.symplan.ir.op.Library;
       import dev.symplan.runtime.SessionOptions;
+      import dev.symplan.runtime.Weights;
       import java.time.Duration;
       import java.util.List;
       """;

@@ -131,8 +131,8 @@ final class IndexedOps {
   }
 
   static void indexPut(PositionOps op) {
-    var result = op.arguments.result();
     var self = op.arguments.tensor("self");
+    var result = op.arguments.op().def().schema().mutates() ? self : op.arguments.result();
     var indexing = indexing(op, self, op.arguments.tensors("indices"));
     var values = Moves.expand(op.arguments.tensor("values"), indexing.sizes());
     deposit(

@@ -110,8 +110,13 @@ final class PositionOps {
     table.put("aten::_unsafe_index.Tensor", IndexedOps::index);
     table.put("aten::scatter.value", op -> IndexedOps.scatter(op, "value"));
     table.put("aten::scatter.src", op -> IndexedOps.scatter(op, "src"));
-    for (var name : List.of("index_put", "_unsafe_index_put")) {
-      table.put("aten::" + name, IndexedOps::indexPut);
+    for (var name :
+        List.of(
+            "aten::index_put",
+            "aten::index_put_",
+            "aten::_unsafe_index_put",
+            "prims::_unsafe_index_put_")) {
+      table.put(name, IndexedOps::indexPut);
     }
     table.put("aten::embedding_dense_backward", IndexedOps::embeddingBackward);
     return table.buildOrThrow();

@@ -10,6 +10,7 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -29,12 +30,13 @@ final class MatrixOps {
   static Stream<OpSpec> all() {
     return Stream.of(
             products(
-                "self",
-                """
-                aten::mm(Tensor self, Tensor mat2) -> Tensor
-                aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
-                """,
-                call -> OpResult.fresh(product(call, "self", "mat2", 2))),
+                    "self",
+                    """
+                    aten::mm(Tensor self, Tensor mat2) -> Tensor
+                    aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
+                    """,
+                    call -> OpResult.fresh(product(call, "self", "mat2", 2)))
+                .map(spec -> spec.traits(OpTrait.ROWS_APART)),
             products(
                 "self",
                 """

@@ -18,6 +18,8 @@ public enum OpTrait {
   GATHER,
   /** Gives the same value every time and reads nothing, so it may be moved and repeated freely. */
   CREATION,
+  /** Every backend can leave memory between the rows of its result. */
+  ROWS_APART,
   /** Must run exactly once, even if nothing reads its results. */
   SIDE_EFFECT,
   /** Nothing moves across it: another graph of the program begins after it. */

@@ -6,10 +6,8 @@ import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.IntFunction;
 
 /** A Java process that runs a class of the tests; what it prints is kept. */
 public record ChildProcess(Process process, BufferedReader out) {
@@ -19,7 +17,7 @@ public record ChildProcess(Process process, BufferedReader out) {
     return start(List.of(), main, environment, args);
   }
 
-  private static ChildProcess start(
+  static ChildProcess start(
       List<String> options, Class<?> main, Map<String, String> environment, String... args) {
     var command =
         new ArrayList<>(
@@ -44,50 +42,6 @@ public record ChildProcess(Process process, BufferedReader out) {
     } catch (IOException e) {
       throw new AssertionError(e);
     }
-  }
-
-  /** Starts a process for each rank, as torchrun does. */
-  public static List<ChildProcess> launch(Class<?> main, int size, String... args) {
-    return launch(_ -> List.of(), main, size, args);
-  }
-
-  /**
-   * The same.
-   *
-   * @param options of each rank's Java
-   */
-  public static List<ChildProcess> launch(
-      IntFunction<List<String>> options, Class<?> main, int size, String... args) {
-    return launch(options, _ -> Map.of(), main, size, args);
-  }
-
-  /**
-   * The same.
-   *
-   * @param options of each rank's Java
-   * @param more variables of each rank's environment
-   */
-  public static List<ChildProcess> launch(
-      IntFunction<List<String>> options,
-      IntFunction<Map<String, String>> more,
-      Class<?> main,
-      int size,
-      String... args) {
-    var port = Integer.toString(freePort() - 1);
-    var children = new ArrayList<ChildProcess>();
-    for (int rank = 0; rank < size; rank++) {
-      var environment =
-          new HashMap<>(
-              Map.of(
-                  "RANK", Integer.toString(rank),
-                  "LOCAL_RANK", Integer.toString(rank),
-                  "WORLD_SIZE", Integer.toString(size),
-                  "MASTER_ADDR", "localhost",
-                  "MASTER_PORT", port));
-      environment.putAll(more.apply(rank));
-      children.add(start(options.apply(rank), main, environment, args));
-    }
-    return children;
   }
 
   /** {@return a port that nobody has had a moment ago} */

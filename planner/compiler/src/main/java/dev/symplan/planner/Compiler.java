@@ -87,6 +87,25 @@ public final class Compiler {
   }
 
   /**
+   * {@return one verified plan of graphs with a symbolic size, in a version for each of a few
+   * values} The version for 128 of a graph {@code prefill} with a size {@code s} is called {@code
+   * prefill_s_128}. Versions share the inputs whose types do not depend on the size.
+   *
+   * @param inputs as {@link #compileTogether} takes them
+   * @param ties a file that says which inputs of different graphs are one tensor
+   * @param size the name of the size in the inputs
+   * @param values at least two, ascending
+   * @throws dev.symplan.ir.diag.CompileException when an input or the options are wrong, or no
+   *     graph has the size
+   */
+  public Plan compileBuckets(
+      List<Path> inputs, Optional<Path> ties, String size, List<Long> values) {
+    var warnings = new ArrayList<Diagnostic>();
+    return compile(
+        ProgramReader.readBuckets(inputs, ties, size, values, options, warnings::add), warnings);
+  }
+
+  /**
    * {@return the verified plan of a program}
    *
    * @throws dev.symplan.ir.diag.CompileException when the program or the options are wrong

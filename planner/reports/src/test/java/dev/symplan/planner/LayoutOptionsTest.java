@@ -50,7 +50,7 @@ class LayoutOptionsTest {
     assertThat(ops(copied)).contains("aten::cat");
     assertThat(copied.rewrites()).isEmpty();
     long whole = 2L * 512 * 2048;
-    assertThat(plan.total().bytes()).isEqualTo(whole + whole / 4);
+    assertThat(plan.total().bytes()).isEqualTo(whole);
     assertThat(copied.total().bytes()).isEqualTo(2 * whole);
   }
 

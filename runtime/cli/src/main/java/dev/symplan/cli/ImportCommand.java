@@ -86,7 +86,7 @@ final class ImportCommand extends ConsoleCommand {
                         input.files().getFirst(),
                         "--weights: only archives of torch.export contain tensors",
                         "remove --weights"));
-    Weights.read(archive, graph).write(file);
+    Weights.ofArchive(archive, graph).write(file);
     console.progress("weights written to " + file);
   }
 }

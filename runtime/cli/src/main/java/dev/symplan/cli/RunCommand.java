@@ -11,6 +11,7 @@ import dev.symplan.cli.common.Outputs;
 import dev.symplan.cli.common.SessionFlags;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.plan.Plan;
@@ -29,6 +30,7 @@ import dev.symplan.runtime.profile.ProfileTable;
 import dev.symplan.runtime.profile.ProfileTrace;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -56,6 +58,7 @@ import picocli.CommandLine.Parameters;
     })
 final class RunCommand extends ConsoleCommand {
   private static final String TRACE = "the trace";
+  private static final String LAYOUT = "weights.json";
 
   @Parameters(
       paramLabel = "INPUT",
@@ -84,12 +87,22 @@ final class RunCommand extends ConsoleCommand {
 
   @Option(
       names = "--weights",
-      paramLabel = "FILE",
+      paramLabel = "PATH",
       description = {
-        "Take inputs by name from this archive or safetensors file, the same on all ranks (default:"
-            + " INPUT, if it is an archive)."
+        "Take inputs by name from this archive, safetensors file, index of one"
+            + " (model.safetensors.index.json) or directory of a checkpoint (default: INPUT, if it"
+            + " is an archive). All ranks get the same tensors, unless there is a weights layout."
       })
   private Optional<Path> weightsFile = Optional.empty();
+
+  @Option(
+      names = "--weights-layout",
+      paramLabel = "FILE",
+      description = {
+        "A weights.json: which tensor of --weights each input is, and which part of it each rank"
+            + " gets (default: weights.json in INPUT, or beside it, if there is one)."
+      })
+  private Optional<Path> weightsLayout = Optional.empty();
 
   @Option(
       names = "--check",
@@ -200,6 +213,10 @@ final class RunCommand extends ConsoleCommand {
           "--timeout: %s is out of range; it must be above 0 and below 1000000 seconds"
               .formatted(timeout.get()));
     }
+    if (weightsLayout.isPresent()
+        && (weightsFile.isEmpty() || ExportArchive.isArchive(weightsFile.get()))) {
+      throw usage("--weights-layout needs --weights with a checkpoint");
+    }
     if (check && noCompare) {
       throw usage("--check and --no-compare exclude each other");
     }
@@ -235,7 +252,10 @@ final class RunCommand extends ConsoleCommand {
 
   private void requireNotRead(Path file) {
     Outputs.requireNotRead(
-        file, Streams.concat(Stream.of(input), caseFolder.stream(), weightsFile.stream()).toList());
+        file,
+        Streams.concat(
+                Stream.of(input), caseFolder.stream(), weightsFile.stream(), weightsLayout.stream())
+            .toList());
   }
 
   private static Path outputsIn(Path folder, int rank) {
@@ -260,8 +280,7 @@ final class RunCommand extends ConsoleCommand {
       var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
       var plan = plan();
       var weightsFrom = weightsFile.or(() -> Weights.archiveOf(input));
-      var weights = weightsFrom.map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
-      weights.check(plan);
+      var weights = weightsFrom.map(file -> weights(file, plan)).orElse(Weights.NONE);
       try (var session = Session.open(plan, device, options)) {
         var inputs = new RunInputs(plan, session, data.map(Case::new), weights, seed);
         var origin =
@@ -299,6 +318,20 @@ final class RunCommand extends ConsoleCommand {
                 return again;
               })
           .orElse(plan);
+    }
+
+    private Weights weights(Path file, Plan plan) {
+      if (ExportArchive.isArchive(file)) {
+        return Weights.read(file, plan);
+      }
+      var beside =
+          Files.isDirectory(input)
+              ? input.resolve(LAYOUT)
+              : input.toAbsolutePath().resolveSibling(LAYOUT);
+      return weightsLayout
+          .or(() -> Files.exists(beside) ? Optional.of(beside) : Optional.empty())
+          .map(layout -> Weights.read(file, layout, plan))
+          .orElseGet(() -> Weights.read(file, plan));
     }
 
     /** Processes of one launch may see different GPUs, but must have the same plan. */

@@ -67,7 +67,7 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
     }
     var tensor = HostTensor.allocate(input.tensor());
     weights
-        .tensor(session.inputNames().get(index))
+        .tensor(session.inputNames().get(index), rank)
         .ifPresentOrElse(tensor::copyFrom, () -> makeUp(tensor, rank, index));
     return Optional.of(tensor);
   }

@@ -3,6 +3,7 @@ package dev.symplan.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.testkit.ChildProcess;
+import dev.symplan.ir.testkit.RankProcesses;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -10,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 
 /** {@code run} in several processes, of which some are taken for processes of another host. */
@@ -29,11 +31,13 @@ class LaunchedHostsTest {
       }
       """;
 
+  @RegisterExtension private final RankProcesses processes = new RankProcesses();
+
   @TempDir private Path folder;
 
-  private static List<String> run(String... args) {
+  private List<String> run(String... args) {
     var children =
-        ChildProcess.launch(
+        processes.launch(
             _ -> List.of(),
             rank -> Map.of("NCCL_HOSTID", HOSTS.get(rank)),
             Main.class,

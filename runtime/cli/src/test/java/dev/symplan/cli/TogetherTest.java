@@ -158,4 +158,36 @@ class TogetherTest {
     assertThat(wrong.err())
         .contains("ties.json:1:2: error[bad-ties]", "graph 1 does not run before graph 1");
   }
+
+  @Test
+  void bucketsAreVersionsOfAGraph() throws IOException {
+    var text = folder.resolve("f.fx.txt");
+    Files.writeString(
+        text,
+        """
+        class GraphModule(torch.nn.Module):
+            def forward(self, s77: "Sym(s77)", x: "f32[s77, 2][2, 1]cpu", w: "f32[2, 3][3, 1]cpu"):
+                mm: "f32[s77, 3][3, 1]cpu" = torch.ops.aten.mm.default(x, w)
+                return (mm,)
+        """);
+    var plan = folder.resolve("f.plan").toString();
+    var compiled =
+        run("compile", text.toString(), "--buckets", "s77=2,4", "--ranks", "1", "-o", plan);
+    assertThat(compiled.code()).as(compiled.toString()).isZero();
+    assertThat(compiled.out()).contains("graph    f_s77_2: steps", "graph    f_s77_4: steps");
+    for (var how : List.of(List.<String>of(), List.of("--one-by-one"))) {
+      var ran = run(Stream.concat(Stream.of("run", plan), how.stream()).toArray(String[]::new));
+      assertThat(ran.out()).contains("f32[2, 3]", "f32[4, 3]", "ok: all 2 outputs agree");
+    }
+    var imported = run("import", text.toString(), "--buckets", "s77=2,4", "--ranks", "1");
+    assertThat(imported.out()).contains("x_s77_2: f32[2, 2]", "x_s77_4: f32[4, 2]", "w: f32[2, 3]");
+    for (var wrong : List.of("2,4", "s77=", "s77=2,,4", "s77=a,b", "=2,4")) {
+      var ran = run("compile", text.toString(), "--buckets", wrong);
+      assertThat(ran.code()).as(wrong).isEqualTo(2);
+      assertThat(ran.err()).contains("is not of the form s77=128,1024,4096");
+    }
+    var twice = run("compile", text.toString(), "--buckets", "s77=2,4", "--dim", "s77=3");
+    assertThat(twice.code()).isEqualTo(1);
+    assertThat(twice.err()).contains("the size 's77' has another value already");
+  }
 }

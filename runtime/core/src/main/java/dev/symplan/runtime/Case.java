@@ -68,9 +68,7 @@ public final class Case {
     if (!Files.exists(file)) {
       return Weights.NONE;
     }
-    var constants = Weights.read(file, plan.name());
-    constants.check(plan);
-    return constants;
+    return Weights.read(file, plan);
   }
 
   /** {@return whether there are outputs to compare with} */

@@ -1,6 +1,7 @@
 package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
@@ -20,6 +21,10 @@ public abstract class ExecutableSession implements Session {
   private final Executable executable;
   private final ImmutableList<GraphSignature> graphs;
   private final ImmutableList<Signature> signatures;
+
+  /** By rank, as {@link RankProgram#writtenInputs}. */
+  private final ImmutableList<ImmutableSet<Integer>> writtenInputs;
+
   private boolean closed;
 
   /** Whether memory of the caller's takes the place of all inputs and outputs. */
@@ -36,6 +41,10 @@ public abstract class ExecutableSession implements Session {
     this.graphs = GraphSignature.allOf(executable);
     this.signatures =
         executable.ranks().stream().map(Signature::of).collect(ImmutableList.toImmutableList());
+    this.writtenInputs =
+        executable.ranks().stream()
+            .map(RankProgram::writtenInputs)
+            .collect(ImmutableList.toImmutableList());
   }
 
   protected final Executable executable() {
@@ -143,6 +152,11 @@ public abstract class ExecutableSession implements Session {
   @Override
   public final boolean isExternalInput(int rank, int index) {
     return program(rank).inputs().get(index).filter(ref -> ref.arena().isExternal()).isPresent();
+  }
+
+  @Override
+  public final boolean mayWriteInput(int rank, int index) {
+    return writtenInputs.get(rank).contains(index);
   }
 
   @Override

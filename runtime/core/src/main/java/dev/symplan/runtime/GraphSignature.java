@@ -1,9 +1,13 @@
 package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.Longs;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Border;
 import dev.symplan.codegen.RankProgram;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
 import java.util.stream.IntStream;
 
 /**
@@ -37,6 +41,28 @@ public record GraphSignature(
                     g == own.size() ? first.outputs().size() : own.get(g).outputs(),
                     g == 0 || borders.stream().allMatch(rank -> rank.get(g - 1).independent())))
         .collect(ImmutableList.toImmutableList());
+  }
+
+  static GraphSignature bucket(
+      ImmutableList<GraphSignature> graphs, String graph, String size, long atLeast) {
+    var prefix = "%s_%s_".formatted(graph, size);
+    var buckets = new TreeMap<Long, GraphSignature>();
+    for (var version : graphs) {
+      if (version.name().startsWith(prefix)) {
+        Optional.ofNullable(Longs.tryParse(version.name().substring(prefix.length())))
+            .ifPresent(value -> buckets.put(value, version));
+      }
+    }
+    return Optional.ofNullable(buckets.ceilingEntry(atLeast))
+        .map(Map.Entry::getValue)
+        .orElseThrow(
+            () ->
+                new IllegalArgumentException(
+                    buckets.isEmpty()
+                        ? "no graph has the name '%sN'; graphs: %s"
+                            .formatted(prefix, graphs.stream().map(GraphSignature::name).toList())
+                        : "graph '%s' has no bucket for %s = %s; it has %s"
+                            .formatted(graph, size, atLeast, buckets.keySet())));
   }
 
   private static ImmutableList<Border> borders(RankProgram program) {

@@ -88,6 +88,12 @@ public interface Session extends AutoCloseable {
   boolean isExternalInput(int rank, int index);
 
   /**
+   * {@return whether runs may write into memory that the caller {@linkplain #bindInput binds} as
+   * the input} If not, the memory may be read-only, and bound for several ranks.
+   */
+  boolean mayWriteInput(int rank, int index);
+
+  /**
    * Uses the caller's memory for an external input, without a copy, from the next run on.
    *
    * @throws IllegalArgumentException when the input is planned, or of another type
@@ -131,6 +137,19 @@ public interface Session extends AutoCloseable {
    * compiled {@code --together}, each with its own inputs and outputs.
    */
   ImmutableList<GraphSignature> graphs();
+
+  /**
+   * {@return the version of a graph for the smallest value of a size that is at least as large as
+   * asked for} A version runs at its own size: what lies beyond the asked one is for the caller to
+   * fill, and for the graph to leave out of its results.
+   *
+   * @param graph the name that the graph had before it was compiled in {@code --buckets}
+   * @param size the name of the size
+   * @throws IllegalArgumentException when there is no such version
+   */
+  default GraphSignature bucket(String graph, String size, long atLeast) {
+    return GraphSignature.bucket(graphs(), graph, size, atLeast);
+  }
 
   /**
    * Runs one graph on all ranks to its end. A graph that takes what others made runs directly after

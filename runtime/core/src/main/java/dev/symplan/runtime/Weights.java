@@ -2,6 +2,7 @@ package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Maps;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
@@ -9,29 +10,48 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.tensor.Checkpoint;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.Optional;
+import java.util.function.IntFunction;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Tensors for inputs of a graph, by the inputs' names, the same for all ranks: those that a {@code
- * torch.export} archive holds for its program, or those of a safetensors file.
+ * Tensors for inputs of a graph, by the inputs' names: those that a {@code torch.export} archive
+ * holds for its program, or those of a {@linkplain Checkpoint checkpoint}.
  */
 public final class Weights {
 
   /** No tensors. */
-  public static final Weights NONE =
-      new Weights(Path.of(""), ImmutableMap.<String, HostTensor>of());
+  public static final Weights NONE = new Weights(ImmutableMap.of());
 
-  private final Path file;
-  private final ImmutableMap<String, HostTensor> tensors;
+  /**
+   * Where an input's tensor is from.
+   *
+   * @param tensor the name in the file
+   * @param whole its type in the file
+   * @param ofRank gives the part of each rank
+   */
+  private record Source(
+      Path file, String tensor, TensorType whole, IntFunction<HostTensor> ofRank) {
 
-  private Weights(Path file, ImmutableMap<String, HostTensor> tensors) {
-    this.file = file;
-    this.tensors = tensors;
+    static Source same(Path file, String tensor, HostTensor whole) {
+      return new Source(file, tensor, whole.type(), _ -> whole);
+    }
+  }
+
+  /** What names of inputs do not have. */
+  private static final Pattern NOT_IN_NAMES = Pattern.compile("[^A-Za-z0-9_]");
+
+  private final ImmutableMap<String, Source> sources;
+
+  private Weights(ImmutableMap<String, Source> sources) {
+    this.sources = sources;
   }
 
   /** {@return the archive that an input of the compiler is or, as a directory, has} */
@@ -41,38 +61,120 @@ public final class Weights {
   }
 
   /**
-   * {@return the tensors in an archive or a safetensors file}
+   * {@return the tensors of an archive, the same for all ranks}
    *
    * @param graph the name of the archive's program, where it has several
    * @throws CompileException when the file cannot be read, or a tensor is missing or damaged
    */
-  public static Weights read(Path file, String graph) {
-    if (!ExportArchive.isArchive(file)) {
-      return new Weights(file, Safetensors.read(file));
-    }
-    var tensors = ImmutableMap.<String, HostTensor>builder();
+  public static Weights ofArchive(Path file, String graph) {
+    var sources = ImmutableMap.<String, Source>builder();
     for (var weight : ExportArchive.open(file).weights(graph)) {
-      tensors.put(weight.input(), new HostTensor(weight.memory(), weight.type()));
+      var tensor = new HostTensor(weight.memory(), weight.type());
+      sources.put(weight.input(), Source.same(file, weight.input(), tensor));
     }
-    return new Weights(file, tensors.buildOrThrow());
+    return new Weights(sources.buildOrThrow());
+  }
+
+  /**
+   * {@return tensors for inputs of a plan, all of which were checked to fit it}
+   *
+   * @param file an archive, or a checkpoint as {@link Checkpoint#open} takes it. All ranks get the
+   *     same tensors, and each is for the input of its name, in which PyTorch writes {@code _} for
+   *     all but letters and digits
+   * @throws CompileException when the file cannot be read, or a tensor is damaged, is for no input,
+   *     or is of another type
+   */
+  public static Weights read(Path file, Plan plan) {
+    var weights =
+        ExportArchive.isArchive(file)
+            ? ofArchive(file, plan.name())
+            : byName(Checkpoint.open(file), plan);
+    weights.check(plan);
+    return weights;
+  }
+
+  /**
+   * {@return tensors for inputs of a plan, all of which were checked to fit it}
+   *
+   * @param checkpoint as {@link Checkpoint#open} takes it
+   * @param layout a {@code weights.json}: for each input, an object with the name of its {@code
+   *     tensor} and, if ranks get parts of it, the dimension to {@code shard}
+   * @throws CompileException when a file cannot be read, or a tensor is missing, damaged or of
+   *     another type
+   */
+  public static Weights read(Path checkpoint, Path layout, Plan plan) {
+    var opened = Checkpoint.open(checkpoint);
+    var sources = ImmutableMap.<String, Source>builder();
+    WeightsLayout.read(layout)
+        .inputs()
+        .forEach(
+            (input, entry) -> {
+              if (!plan.forRank(0).graph().inputs().stream()
+                  .anyMatch(value -> value.name().equals(input))) {
+                throw entry
+                    .json()
+                    .wrongName(
+                        "the graph has no input '%s'".formatted(input),
+                        "is this the weights.json of another graph?");
+              }
+              var found =
+                  opened
+                      .find(entry.tensor())
+                      .orElseThrow(
+                          () ->
+                              wrong(
+                                  opened.source(),
+                                  "no tensor '%s' was found for input '%s'"
+                                      .formatted(entry.tensor(), input),
+                                  "the checkpoint has " + opened));
+              sources.put(
+                  input,
+                  new Source(
+                      found.file(),
+                      entry.tensor(),
+                      found.tensor().type(),
+                      rank -> entry.part(found.tensor(), rank, plan.worldSize())));
+            });
+    var weights = new Weights(sources.buildOrThrow());
+    weights.check(plan);
+    return weights;
+  }
+
+  private static Weights byName(Checkpoint checkpoint, Plan plan) {
+    var inputs =
+        plan.forRank(0).graph().inputs().stream()
+            .map(Value::name)
+            .collect(ImmutableSet.toImmutableSet());
+    var sources = new HashMap<String, Source>();
+    for (var name : checkpoint.names()) {
+      var found = checkpoint.find(name).orElseThrow();
+      var input = inputs.contains(name) ? name : NOT_IN_NAMES.matcher(name).replaceAll("_");
+      if (sources.put(input, Source.same(found.file(), name, found.tensor())) != null) {
+        throw wrong(
+            found.file(), "several tensors are called '%s' as an input".formatted(input), "");
+      }
+    }
+    return new Weights(ImmutableMap.copyOf(sources));
   }
 
   /** {@return the inputs that have a tensor here} */
   public ImmutableSet<String> names() {
-    return tensors.keySet();
+    return sources.keySet();
   }
 
-  /** {@return the tensor for the input of this name, if there is one} */
-  public Optional<HostTensor> tensor(String input) {
-    return Optional.ofNullable(tensors.get(input));
+  /** {@return a rank's tensor for the input of this name, if there is one} */
+  public Optional<HostTensor> tensor(String input, int rank) {
+    return Optional.ofNullable(sources.get(input)).map(source -> source.ofRank().apply(rank));
   }
 
   /**
-   * Writes the tensors to a safetensors file, whole or not at all.
+   * Writes the tensors of rank 0 to a safetensors file, whole or not at all.
    *
    * @throws CompileException when the file cannot be written, or cannot hold a tensor's type
    */
   public void write(Path to) {
+    var tensors =
+        ImmutableMap.copyOf(Maps.transformValues(sources, source -> source.ofRank().apply(0)));
     tensors.forEach(
         (name, tensor) -> {
           if (!Safetensors.canHold(tensor.dtype())) {
@@ -85,56 +187,74 @@ public final class Weights {
     Safetensors.write(to, tensors);
   }
 
-  /**
-   * Compares the tensors with the inputs of a plan.
-   *
-   * @throws CompileException when one is for no input, or of another type
-   */
-  public void check(Plan plan) {
-    for (var rankPlan : plan.rankPlans()) {
-      var inputs = ImmutableMap.<String, Value>builder();
-      rankPlan.graph().inputs().forEach(input -> inputs.put(input.name(), input));
-      var byName = inputs.buildOrThrow();
-      tensors.forEach((name, tensor) -> check(name, tensor, byName.get(name)));
+  private void check(Plan plan) {
+    for (int rank = 0; rank < plan.worldSize(); rank++) {
+      var inputs = new HashMap<String, Value>();
+      plan.forRank(rank).graph().inputs().forEach(input -> inputs.put(input.name(), input));
+      for (var source : sources.entrySet()) {
+        check(source.getValue(), inputs.get(source.getKey()), rank);
+      }
     }
   }
 
-  private void check(String name, HostTensor tensor, @Nullable Value input) {
+  private static void check(Source source, @Nullable Value input, int rank) {
     if (input == null || !input.isTensor()) {
       throw wrong(
-          file,
-          "tensor '%s' does not match any input of the graph".formatted(name),
-          "tensors must be named after inputs");
+          source.file(),
+          "tensor '%s' does not match any input of the graph".formatted(source.tensor()),
+          "tensors must be named after inputs, or a weights.json must say which input takes which");
     }
     var type = input.tensor();
-    if (type.dtype() != tensor.dtype() || !type.sizes().equals(tensor.type().sizes())) {
+    var part = source.ofRank().apply(rank).type();
+    if (type.dtype() != part.dtype() || !type.sizes().equals(part.sizes())) {
       throw wrong(
-          file, "tensor '%s' is %s, but the input is %s".formatted(name, tensor.type(), type), "");
+          source.file(),
+          "tensor '%s' is %s%s, but the input%s is %s"
+              .formatted(
+                  source.tensor(),
+                  source.whole(),
+                  part.sizes().equals(source.whole().sizes())
+                      ? ""
+                      : ", and the part of rank %s is %s".formatted(rank, shape(part)),
+                  input.name().equals(source.tensor()) ? "" : " '%s'".formatted(input.name()),
+                  type),
+          "");
+    }
+  }
+
+  private static String shape(TensorType part) {
+    return TensorType.contiguous(part.dtype(), part.sizes()).toString();
+  }
+
+  /** Gives all inputs of this process that have a tensor here theirs, as {@link #fill} does one. */
+  public void fill(Session session, Plan plan) {
+    for (int rank : session.localRanks()) {
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        var _ = fill(session, plan, rank, i);
+      }
     }
   }
 
   /**
-   * Gives an input its tensor: without a copy where the graph leaves the input with the caller and
-   * writes nothing in place, so that all ranks read the same memory.
+   * Gives an input its tensor: without a copy where the plan leaves the input with the caller and
+   * writes nothing into it, so that ranks that get the same tensor read the same memory.
    *
    * @return whether there is a tensor for it
    */
   public boolean fill(Session session, Plan plan, int rank, int index) {
-    @Nullable HostTensor tensor = tensors.get(session.inputNames().get(index));
-    if (tensor == null) {
+    var tensor = tensor(session.inputNames().get(index), rank);
+    if (tensor.isEmpty()) {
       return false;
     }
-    TensorType type = plan.forRank(rank).graph().inputs().get(index).tensor();
+    var type = plan.forRank(rank).graph().inputs().get(index).tensor();
     boolean shared =
         session.isExternalInput(rank, index)
-            && type.strides().equals(tensor.type().strides())
-            && plan.rankPlans().stream()
-                .flatMap(rankPlan -> rankPlan.graph().ops().stream())
-                .noneMatch(op -> op.def().schema().mutates());
+            && !session.mayWriteInput(rank, index)
+            && type.strides().equals(tensor.get().type().strides());
     if (shared) {
-      session.bindInput(rank, index, tensor.as(type));
+      session.bindInput(rank, index, tensor.get().as(type));
     } else {
-      session.input(rank, index).orElseThrow().copyFrom(tensor);
+      session.input(rank, index).orElseThrow().copyFrom(tensor.get());
     }
     return true;
   }

@@ -3,6 +3,7 @@ package dev.symplan.planner.io;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.collect.Ordering;
 import com.google.common.collect.Sets;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.aten.BuiltinOps;
@@ -17,6 +18,7 @@ import dev.symplan.ir.fx.ImportOptions;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.hlo.HloImporter;
 import dev.symplan.ir.hlo.HloReader;
+import dev.symplan.ir.joint.Buckets;
 import dev.symplan.ir.joint.JointGraph;
 import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.JsonErrors;
@@ -31,6 +33,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -108,6 +111,56 @@ public final class ProgramReader {
         inputs.stream().map(input -> read(input, options, warnings)).toList(),
         ties.map(TiesFile::read),
         warnings);
+  }
+
+  /**
+   * {@return the program of all graphs of some inputs, in a version for each of a few values of a
+   * symbolic size}
+   *
+   * @param ties a file, between inputs of different graphs
+   * @param size the name of the size
+   * @param values at least two, ascending
+   * @throws CompileException when an input cannot be read or is malformed, or no graph has the size
+   */
+  public static Program readBuckets(
+      List<Path> inputs,
+      Optional<Path> ties,
+      String size,
+      List<Long> values,
+      CompileOptions options,
+      Consumer<? super Diagnostic> warnings) {
+    if (values.size() < 2
+        || !Ordering.natural().isStrictlyOrdered(values)
+        || values.getFirst() < 1) {
+      throw badBuckets("%s are not two or more ascending positive sizes".formatted(values));
+    }
+    if (options.dims().containsKey(size) || options.dimMax().containsKey(size)) {
+      throw badBuckets("the size '%s' has another value already".formatted(size));
+    }
+    // Most warnings are the same for all values.
+    var warned = new LinkedHashSet<Diagnostic>();
+    var program =
+        Buckets.of(
+            size,
+            ImmutableList.copyOf(values),
+            value -> {
+              var dims = ImmutableMap.<String, Long>builder().putAll(options.dims());
+              var own = options.withDims(dims.put(size, value).buildOrThrow(), options.dimMax());
+              return inputs.stream().map(input -> read(input, own, warned::add)).toList();
+            },
+            ties.map(TiesFile::read).orElse(ImmutableList.of()),
+            warned::add);
+    warned.forEach(warnings);
+    return program;
+  }
+
+  private static CompileException badBuckets(String message) {
+    return new CompileException(
+        Diagnostic.error(
+            DiagnosticCode.BAD_OPTION,
+            Span.NONE,
+            "--buckets: " + message,
+            "for example --buckets s77=128,1024,4096"));
   }
 
   private Program archive(Path file, ImportOptions imported) {

@@ -96,6 +96,10 @@ final class RewriteSearch extends GraphPass {
 
   private GraphState search(GraphState state, PassContext context) {
     var before = Pipeline.runAll(draft, state, context);
+    var mode = rewriter.mode(context.options().rewrites());
+    if (mode == Mode.OFF) {
+      return before.with(decided, ImmutableList.of());
+    }
     var proposal = rewriter.propose(before, context);
     if (isUnchanged(state.graphs(), proposal.graphs())) {
       return before.with(decided, proposal.rewrites());
@@ -104,8 +108,7 @@ final class RewriteSearch extends GraphPass {
     var now = Candidates.figures(before);
     var then = Candidates.figures(after);
     var made = after.with(decided, proposal.rewrites());
-    if (rewriter.mode(context.options().rewrites()) == Mode.ON
-        || namesWhatIsNew(before, after, context)) {
+    if (mode == Mode.ON || namesWhatIsNew(before, after, context)) {
       return made.with(DROPPED, ImmutableList.of());
     }
     var kept = before.with(decided, undone(proposal.rewrites(), now, then));

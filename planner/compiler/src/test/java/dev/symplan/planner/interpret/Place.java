@@ -23,11 +23,27 @@ final class Place {
 
   boolean moved;
 
+  /** Bytes that lie side by side, and from their beginning to that of the next ones. */
+  final long row;
+
+  private final long pitch;
+
   Place(Bytes space, long origin, long begin, long end) {
+    this(space, origin, begin, end, Long.MAX_VALUE, Long.MAX_VALUE);
+  }
+
+  /** One in whose memory rows of others lie between those of the tensor. */
+  Place(Bytes space, long origin, long begin, long end, long row, long pitch) {
     this.space = space;
     this.origin = origin;
     this.begin = begin;
     this.end = end;
+    this.row = row;
+    this.pitch = pitch;
+  }
+
+  Place copy() {
+    return new Place(space, origin, begin, end, row, pitch);
   }
 
   /** {@return the place of a view} */
@@ -47,10 +63,42 @@ final class Place {
     return space == other.space && begin == other.begin;
   }
 
+  /** {@return from the first byte of a tensor to after its last one} */
+  private long extent(TensorType type) {
+    long last = type.storageBytes() - 1;
+    return last < 0 ? 0 : inRows(last) + 1;
+  }
+
+  private long inRows(long offset) {
+    Unsafe.require(row > 0, "rows of no bytes");
+    return offset / row * pitch + offset % row;
+  }
+
   private void check(TensorType type) {
     Unsafe.require(
-        type.storageBytes() == 0 || (begin >= origin && begin + type.storageBytes() <= end),
+        type.storageBytes() == 0 || (begin >= origin && begin + extent(type) <= end),
         "outside the buffer");
+  }
+
+  /** {@return bytes as they would lie without what is between the rows} */
+  List<Piece> bytes(long offset, long count) {
+    var pieces = new ArrayList<Piece>();
+    for (long at = offset; at < offset + count; ) {
+      long step = Math.min(row - at % row, offset + count - at);
+      pieces.addAll(space.read(begin + inRows(at), step));
+      at += step;
+    }
+    return pieces;
+  }
+
+  private void put(long offset, List<Piece> pieces) {
+    var cursor = new Piece.Cursor(pieces);
+    long end = offset + Piece.length(pieces);
+    for (long at = offset; at < end; ) {
+      long step = Math.min(row - at % row, end - at);
+      space.write(begin + inRows(at), cursor.take(step));
+      at += step;
+    }
   }
 
   /**
@@ -63,7 +111,7 @@ final class Place {
       return List.of(new Piece(samples(type), 0, type.bytes()));
     }
     var pieces = new ArrayList<Piece>();
-    layout.forEach(offset -> pieces.addAll(space.read(begin + offset, layout.run())));
+    layout.forEach(offset -> pieces.addAll(bytes(offset, layout.run())));
     return pieces;
   }
 
@@ -87,7 +135,7 @@ final class Place {
       rest /= type.size(d);
     }
     int item = type.dtype().bytes();
-    return space.read(begin + offset * item, item);
+    return bytes(offset * item, item);
   }
 
   /** Writes the elements, in their order. */
@@ -99,7 +147,7 @@ final class Place {
       return;
     }
     var cursor = new Piece.Cursor(elements);
-    layout.forEach(offset -> space.write(begin + offset, cursor.take(layout.run())));
+    layout.forEach(offset -> put(offset, cursor.take(layout.run())));
   }
 
   /** Writes something new, into a part of the tensor where that is wanted. */
@@ -111,7 +159,7 @@ final class Place {
         offset -> {
           if (offset < limit) {
             long count = Math.min(layout.run(), limit - offset);
-            space.write(begin + offset, new Piece(token, offset, count));
+            put(offset, List.of(new Piece(token, offset, count)));
           }
         });
   }
@@ -125,14 +173,14 @@ final class Place {
     check(type);
     var pieces = new ArrayList<Piece>();
     var layout = Layout.ofMemory(type);
-    layout.forEach(offset -> pieces.addAll(space.read(begin + offset, layout.run())));
+    layout.forEach(offset -> pieces.addAll(bytes(offset, layout.run())));
     return Piece.hash(pieces);
   }
 
   boolean overlaps(TensorType type, Place other, TensorType otherType) {
     return space == other.space
-        && begin < other.begin + otherType.storageBytes()
-        && other.begin < begin + type.storageBytes();
+        && begin < other.begin + other.extent(otherType)
+        && other.begin < begin + extent(type);
   }
 
   /** {@return whether two tensors are the same elements at the same addresses} */

@@ -3,7 +3,9 @@ package dev.symplan.planner.interpret;
 import static dev.symplan.planner.interpret.Unsafe.require;
 
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Protocol.Slice;
 import dev.symplan.planner.machine.Protocol.Whose;
 import dev.symplan.planner.machine.Variant;
@@ -251,14 +253,28 @@ final class PlanRun {
     int position = members(rank, k).indexOf(rank);
     return switch (collective.kind()) {
       case ALL_REDUCE -> collective.spec().allowsInPlace() && from.isAt(to);
-      case ALL_GATHER ->
-          collective.spec().allowsShardInPlace()
-              && from.begin == to.begin + position * operand.tensor().storageBytes();
-      case REDUCE_SCATTER ->
-          collective.spec().allowsShardInPlace()
-              && to.begin == from.begin + position * result.tensor().storageBytes();
+      case ALL_GATHER -> isShard(collective, own, from, operand, to, result, position);
+      case REDUCE_SCATTER -> isShard(collective, own, to, result, from, operand, position);
       case ALL_TO_ALL, BROADCAST, CUSTOM -> false;
     };
+  }
+
+  /** Whether one place is just the rank's part of another one. */
+  private static boolean isShard(
+      CollectivePlan collective,
+      PlannedRank rank,
+      Place shard,
+      Value part,
+      Place place,
+      Value whole,
+      int position) {
+    var dims = rank.plan.graph().ops().get(collective.op()).collective().orElseThrow().sliceDims();
+    int dim = collective.kind() == Kind.ALL_GATHER ? dims.result() : dims.operand();
+    long bytes = part.tensor().storageBytes();
+    long row = bytes / Math.max(1, SliceDims.rows(whole.tensor(), dim));
+    return collective.spec().allowsShardInPlace()
+        && Math.min(shard.row, bytes) == row
+        && shard.begin == place.begin + position * row;
   }
 
   private void move(int rank, int k) {

@@ -8,6 +8,7 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import java.util.Arrays;
@@ -75,7 +76,11 @@ final class PlannedRank extends Rank {
             };
         long origin = outside ? 0 : buffer.offset();
         long begin = origin + placement.offset() + whole.shift(number, placement);
-        planned[value.id()] = new Place(space, origin, begin, origin + buffer.bytes());
+        long end = origin + buffer.bytes();
+        planned[value.id()] =
+            placement.isShard()
+                ? new Place(space, origin, begin, end, placement.stride(), pitch(whole, placement))
+                : new Place(space, origin, begin, end);
       }
     }
   }
@@ -86,7 +91,7 @@ final class PlannedRank extends Rank {
     local.spoil();
     for (int i = 0; i < plan.graph().inputs().size(); i++) {
       var input = plan.graph().inputs().get(i);
-      places[input.id()] = planned[input.id()] == null ? null : copyOf(planned(input));
+      places[input.id()] = planned[input.id()] == null ? null : planned(input).copy();
       bring(input, i);
     }
   }
@@ -98,8 +103,9 @@ final class PlannedRank extends Rank {
     local.spoil();
   }
 
-  private static Place copyOf(Place place) {
-    return new Place(place.space, place.origin, place.begin, place.end);
+  private long pitch(Plan whole, Placement placement) {
+    var collective = plan.collectives().get(placement.shardOf());
+    return placement.stride() * whole.group(collective.group()).size();
   }
 
   /** {@return the value of that number, which a plan may have wrong} */
@@ -154,7 +160,7 @@ final class PlannedRank extends Rank {
   private Place viewOf(Value value, Value of, long offset, boolean fromStorage) {
     var base = place(of);
     if (!isElsewhere(of)) {
-      return copyOf(planned(value));
+      return planned(value).copy();
     }
     return base.at((fromStorage ? base.origin : base.begin) + offset * of.tensor().dtype().bytes());
   }
@@ -175,7 +181,7 @@ final class PlannedRank extends Rank {
       }
       if (view.isEmpty()) {
         if (places[result.id()] == null) {
-          places[result.id()] = copyOf(planned(result));
+          places[result.id()] = planned(result).copy();
         }
       } else if (op.def().rule().isEmpty()) {
         places[result.id()] = place(view.get().of());
@@ -349,7 +355,7 @@ final class PlannedRank extends Rank {
   /** {@return an operand's bytes as they lie, on this rank or as a peer finds them} */
   static List<Piece> flat(Place place, Value value) {
     require(value.tensor().isDense(), "%s is not dense", value.name());
-    return place.space.read(place.begin, value.tensor().storageBytes());
+    return place.bytes(0, value.tensor().storageBytes());
   }
 
   /** Writes something wrong into all of a buffer. */

@@ -30,7 +30,10 @@ class HierarchyTest {
       CompileOptions.DEFAULT.withRewrites(RewriteOptions.OFF.withHierarchical(Mode.ON));
 
   private static Plan plan(String hosts, CompileOptions options, String group, String body) {
-    var text = "graph version 1\ngroup g = %s\n%s".formatted(group, body);
+    return compiled(hosts, options, "graph version 1\ngroup g = %s\n%s".formatted(group, body));
+  }
+
+  private static Plan compiled(String hosts, CompileOptions options, String text) {
     return Compiler.forTarget(Target.H200_X4)
         .with(options.withHosts(Topology.hosts(hosts).orElseThrow()))
         .compile(GraphParser.parse(new SourceFile("hosts.graph", text)));
@@ -272,10 +275,7 @@ class HierarchyTest {
           return r
         }
         """;
-    var plan =
-        Compiler.forTarget(Target.H200_X4)
-            .with(OPTIONS.withHosts(Topology.hosts("2x2").orElseThrow()))
-            .compile(GraphParser.parse(new SourceFile("two.graph", text)));
+    var plan = compiled("2x2", OPTIONS, text);
     assertThat(only(plan).action()).isEqualTo(Action.HIERARCHICAL);
     assertThat(plan.groups()).hasSize(6);
   }
@@ -293,10 +293,7 @@ class HierarchyTest {
           return r
         }
         """;
-    var plan =
-        Compiler.forTarget(Target.H200_X4)
-            .with(OPTIONS.withHosts(Topology.hosts("2x2").orElseThrow()))
-            .compile(GraphParser.parse(new SourceFile("taken.graph", text)));
+    var plan = compiled("2x2", OPTIONS, text);
     assertThat(only(plan).action()).isEqualTo(Action.FLAT);
     assertThat(plan.groups()).hasSize(2);
   }

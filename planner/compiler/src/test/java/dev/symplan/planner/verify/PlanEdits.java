@@ -284,7 +284,9 @@ final class PlanEdits {
     return this;
   }
 
-  /** {@return the plan with live ranges and sizes as they are now, so that they do not tell} */
+  /**
+   * {@return the plan with live ranges and sizes computed anew, so that they do not give it away}
+   */
   Plan restated() {
     ranks.replaceAll(Restate::rank);
     long end = 0;
@@ -300,15 +302,12 @@ final class PlanEdits {
 
   /** {@return the plan, with its digest} */
   Plan plan() {
-    String digest;
+    var changed = digest(plan.digest());
     try {
-      digest =
-          PlanDigest.of(
-              topology.unlike(target), symmetric.bytes(), plan.groups(), ranks, plan.planOfRank());
+      return digest(PlanDigest.of(changed));
     } catch (IndexOutOfBoundsException e) {
-      digest = plan.digest();
+      return changed;
     }
-    return digest(digest);
   }
 
   Plan digest(String digest) {

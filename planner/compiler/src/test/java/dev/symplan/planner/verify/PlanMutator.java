@@ -19,7 +19,6 @@ import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.planner.plan.PlanDigest;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
@@ -84,7 +83,7 @@ public final class PlanMutator {
   /** {@return the plan changed; empty if it has nothing of this kind, or the change is no plan} */
   public static Optional<Plan> mutate(Plan plan, Kind kind, Random random) {
     try {
-      return new PlanMutator(plan, random).apply(kind).map(PlanMutator::withDigest);
+      return new PlanMutator(plan, random).apply(kind).map(changed -> PlanEdits.of(changed).plan());
     } catch (IllegalArgumentException e) {
       return Optional.empty();
     }
@@ -156,36 +155,6 @@ public final class PlanMutator {
         plan.planOfRank(),
         symmetric,
         plan.digest(),
-        plan.rewrites(),
-        plan.reordering(),
-        plan.frontier(),
-        plan.warnings());
-  }
-
-  private static Plan withDigest(Plan plan) {
-    String digest;
-    try {
-      digest =
-          PlanDigest.of(
-              plan.topology().unlike(plan.target()),
-              plan.symmetric().bytes(),
-              plan.groups(),
-              plan.rankPlans(),
-              plan.planOfRank());
-    } catch (IndexOutOfBoundsException e) {
-      digest = plan.digest();
-    }
-    return new Plan(
-        plan.name(),
-        plan.target(),
-        plan.topology(),
-        plan.multicast(),
-        plan.groups(),
-        plan.declarations(),
-        plan.rankPlans(),
-        plan.planOfRank(),
-        plan.symmetric(),
-        digest,
         plan.rewrites(),
         plan.reordering(),
         plan.frontier(),
@@ -415,7 +384,8 @@ public final class PlanMutator {
     var op = ops.get(at);
     var args = new ArrayList<>(op.args());
     int arg = op.def().schema().indexOf(param);
-    args.set(arg, new Arg.Int(1 - op.call().integer(param)));
+    int dims = op.result().tensor().rank();
+    args.set(arg, new Arg.Int(Math.floorMod(op.call().integer(param) + 1, dims)));
     ops.set(at, new Op(op.def(), ImmutableList.copyOf(args), op.results(), op.span(), op.notes()));
     return Optional.of(
         with(

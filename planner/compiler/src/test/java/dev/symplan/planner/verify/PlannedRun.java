@@ -6,6 +6,7 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Placement;
@@ -62,10 +63,21 @@ final class PlannedRun implements GraphModel.Memory {
     private long room;
     private boolean moved;
 
+    /** Bytes of a row, and from one row to the next. */
+    private final long row;
+
+    private final long pitch;
+
     Place(long[] space, long begin, long room) {
+      this(space, begin, room, Long.MAX_VALUE, 0);
+    }
+
+    Place(long[] space, long begin, long room, long row, long pitch) {
       this.space = space;
       this.begin = begin;
       this.room = room;
+      this.row = row;
+      this.pitch = pitch;
     }
   }
 
@@ -107,13 +119,19 @@ final class PlannedRun implements GraphModel.Memory {
               case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> external[placement.buffer()];
             };
         long offset = placement.offset() + shift(plan, number, placement);
+        long begin = offset + (buffer.arena().isExternal() ? 0 : buffer.offset());
+        long room = buffer.bytes() - offset;
         places[id] =
-            new Place(
-                space,
-                offset + (buffer.arena().isExternal() ? 0 : buffer.offset()),
-                buffer.bytes() - offset);
+            placement.isShard()
+                ? new Place(space, begin, room, placement.stride(), pitch(placement))
+                : new Place(space, begin, room);
       }
     }
+  }
+
+  private long pitch(Placement placement) {
+    var collective = rank.collectives().get(placement.shardOf());
+    return placement.stride() * plan.group(collective.group()).size();
   }
 
   private static long shift(Plan plan, int number, Placement placement) {
@@ -159,7 +177,9 @@ final class PlannedRun implements GraphModel.Memory {
   }
 
   private int index(Place place, int cell) {
-    long inValue = (long) cell * GraphModel.CELL;
+    long inRows = (long) cell * GraphModel.CELL;
+    require(place.row > 0, "rows of nothing");
+    long inValue = inRows / place.row * place.pitch + inRows % place.row;
     require(inValue + GraphModel.CELL <= place.room, "outside the buffer");
     long offset = place.begin + inValue;
     require(offset % GraphModel.CELL == 0, "not aligned");
@@ -340,13 +360,18 @@ final class PlannedRun implements GraphModel.Memory {
     int whole = gathers ? result : operand;
     var group = plan.group(collective.group());
     int position = group.members().get(group.partOf(number).orElseThrow()).indexOf(number);
-    long bytes = rank.graph().values().get(part).tensor().storageBytes();
+    var values = rank.graph().values();
+    var dims = rank.graph().ops().get(collective.op()).collective().orElseThrow().sliceDims();
+    int dim = gathers ? dims.result() : dims.operand();
+    long bytes = values.get(part).tensor().storageBytes();
+    long row = bytes / Math.max(1, SliceDims.rows(values.get(whole).tensor(), dim));
     @Nullable Place inner = places[part];
     @Nullable Place outer = places[whole];
     return inner != null
         && outer != null
         && inner.space == outer.space
-        && inner.begin == outer.begin + position * bytes;
+        && Math.min(inner.row, bytes) == row
+        && inner.begin == outer.begin + position * row;
   }
 
   private void flush(int k) {

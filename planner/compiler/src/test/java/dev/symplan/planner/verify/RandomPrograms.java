@@ -348,8 +348,12 @@ public final class RandomPrograms {
   }
 
   private void product(Value a) {
-    var square = call("aten::t", List.of(new Arg.Ref(a)));
-    pool.add(call("aten::mm", List.of(new Arg.Ref(a), new Arg.Ref(square))));
+    pool.add(square(a));
+  }
+
+  private Value square(Value a) {
+    var transposed = call("aten::t", List.of(new Arg.Ref(a)));
+    return call("aten::mm", List.of(new Arg.Ref(a), new Arg.Ref(transposed)));
   }
 
   /** Writes into memory that others may read, as the graph's order has it. */
@@ -467,7 +471,8 @@ public final class RandomPrograms {
   private void columns(int kind, Value a, Arg reduce, Arg.Int size, Arg name) {
     var one = new Arg.Int(1);
     if (kind == 1) {
-      var from = a.tensor().bytes() > 2048 ? pool.getFirst() : a;
+      var small = a.tensor().bytes() > 2048 ? pool.getFirst() : a;
+      var from = shape.nextBoolean() ? square(small) : small;
       finish(call("symplan::all_gather_dim", List.of(new Arg.Ref(from), one, size, name)));
     } else if (a.tensor().size(1) % size.value() == 0) {
       var operand = new Arg.Ref(a);

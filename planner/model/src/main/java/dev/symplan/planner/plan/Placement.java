@@ -5,7 +5,8 @@ package dev.symplan.planner.plan;
  *
  * <p>A rank's operand of an all_gather can be its part of the result, and its result of a
  * reduce_scatter can stay in the operand. Then the offset depends on the rank: it is {@code stride}
- * bytes after that of the previous rank in the group.
+ * bytes after that of the previous rank in the group. If that is less than the value has, the value
+ * is rows of so many bytes, and between two of them are the rows of the other ranks.
  *
  * @param buffer an index into {@link RankPlan#buffers}; -1 for what has no memory: numbers, None,
  *     and what a fused step passes from op to op
@@ -13,7 +14,7 @@ package dev.symplan.planner.plan;
  *     on the rank
  * @param shardOf the collective whose whole it is a rank's shard of, an index; {@link #NO_SHARD}
  *     where all ranks have the same offset
- * @param stride the bytes of one shard; 0 if it is not a shard
+ * @param stride the bytes of one shard, or of one of its rows; 0 if it is not a shard
  */
 public record Placement(int buffer, long offset, int shardOf, long stride) {
   /** In {@link #shardOf}. */

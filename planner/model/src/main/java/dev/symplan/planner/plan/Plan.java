@@ -3,6 +3,8 @@ package dev.symplan.planner.plan;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.machine.Target;
@@ -89,6 +91,21 @@ public record Plan(
     var group = group(forRank(rank).collectives().get(placement.shardOf()).group());
     var members = group.members().get(group.partOf(rank).orElseThrow());
     return members.indexOf(rank) * placement.stride();
+  }
+
+  /**
+   * {@return the type of a value in the memory of a rank: with other strides than in the graph if
+   * rows of other ranks are between its own}
+   */
+  public TensorType typeInMemory(int rank, Value value) {
+    var type = value.tensor();
+    var placement = forRank(rank).placement(value);
+    if (!placement.isShard() || placement.stride() >= type.bytes()) {
+      return type;
+    }
+    var collective = forRank(rank).collectives().get(placement.shardOf());
+    return type.withRowsApart(
+        placement.stride() / type.dtype().bytes(), group(collective.group()).size());
   }
 
   /**

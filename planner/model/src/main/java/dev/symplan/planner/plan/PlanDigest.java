@@ -17,6 +17,16 @@ import java.util.Optional;
 public final class PlanDigest {
   private PlanDigest() {}
 
+  /** {@return the fingerprint of what a plan says, whatever fingerprint it claims} */
+  public static String of(Plan plan) {
+    return of(
+        plan.topology().unlike(plan.target()),
+        plan.symmetric().bytes(),
+        plan.groups(),
+        plan.rankPlans(),
+        plan.planOfRank());
+  }
+
   /**
    * {@return SHA-256, in lower-case hexadecimal}
    *

@@ -101,11 +101,14 @@ public final class PlanExplainer {
                 index.plan().steps().size()));
     if (placement.isShard()) {
       var collective = index.plan().collectives().get(placement.shardOf());
+      var stride = Units.bytes(placement.stride());
       say(
           "share",
-          "of %s: each rank of group %s has its own, %s after the previous rank's"
-              .formatted(
-                  index.name(collective), collective.group(), Units.bytes(placement.stride())));
+          placement.stride() < value.tensor().bytes()
+              ? "of %s: in each row of it, each rank of group %s has its own %s"
+                  .formatted(index.name(collective), collective.group(), stride)
+              : "of %s: each rank of group %s has its own, %s after the previous rank's"
+                  .formatted(index.name(collective), collective.group(), stride));
     }
     var others =
         index.valuesOf(placement.buffer()).stream()

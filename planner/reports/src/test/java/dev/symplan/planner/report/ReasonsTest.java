@@ -384,17 +384,15 @@ class ReasonsTest {
     plan(USUAL, tree);
     plan(USUAL.withReorderBudget(OptionalDouble.empty()), tree);
     plan(
-        USUAL.withMemoryLimit(OptionalLong.of(18 << 20)),
+        USUAL.withMemoryLimit(OptionalLong.of(14 << 20)),
         """
         graph g(x: f32[1024, 1024]) {
           k = aten::relu(x)
           a = aten::mm(k, x)
           b = aten::mm(x, a)
-          d = aten::mm(a, b)
-          n = aten::sum(d)
+          n = aten::sum(b)
           z = aten::mul.Tensor(k, n)
-          t = aten::sum(z)
-          return t
+          return z
         }
         """);
     plan(

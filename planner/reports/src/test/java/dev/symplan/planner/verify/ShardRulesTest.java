@@ -18,6 +18,7 @@ import dev.symplan.planner.report.render.TextRenderer;
 import dev.symplan.planner.verify.Violation.Rule;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Shares in the whole: where they may be, and where they are on each rank. */
@@ -107,6 +108,65 @@ class ShardRulesTest {
     assertThat(PlanExplainer.explain(plan, "y").map(TextRenderer::row).orElseThrow())
         .contains("symm+0x0+rank*0x4000, 16.0 KiB of the buffer 'y' (32.0 KiB)")
         .contains("of r: each rank of group g has its own, 16.0 KiB after the previous rank's");
+  }
+
+  private static final String COLUMNS =
+      """
+      graph version 1
+      group g = [0, 1], [2, 3]
+      graph columns(x: f32[64, 64], w: f32[64, 64]) {
+        y = aten::mm(x, w)
+        v = aten::view(y, [1, 64, 64])
+        r = symplan::all_gather_dim(v, 2, 2, "g")
+        o = _c10d_functional::wait_tensor(r)
+        return o
+      }
+      """;
+
+  /** Each rank's columns lie between those of the others. */
+  @Test
+  void aProductIsWrittenInTheRowsOfTheWhole() {
+    var plan = plan(COLUMNS, "all_gather", Variant.PUSH);
+    var share = new Placement(place(plan, "r").buffer(), 0, 0, 64 * 4);
+    assertThat(place(plan, "y")).isEqualTo(share);
+    assertThat(place(plan, "v")).isEqualTo(share);
+    assertThat(plan.total().bytes()).isEqualTo(2 * SHARE);
+    assertThat(plan.shift(3, share)).isEqualTo(64 * 4);
+    var y = PlanEdits.of(plan).value(0, "y");
+    assertThat(plan.typeInMemory(3, y).strides().asList()).containsExactly(128L, 1L);
+    assertThat(PlanExplainer.explain(plan, "y").map(TextRenderer::row).orElseThrow())
+        .contains("of r: in each row of it, each rank of group g has its own 256 B");
+    var whole = new Placement(share.buffer(), 0, 0, SHARE);
+    assertThat(
+            first(
+                    PlanEdits.of(plan).placement("y", whole).placement("v", whole).restated(),
+                    Rule.OVERWRITTEN)
+                .message())
+        .endsWith("which has shards of 16384 bytes, 16384 bytes apart, in 32768");
+  }
+
+  /** Where ops would not know of the rows of others, a product has memory of its own. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "aten::mul.Tensor(x, w) | 64 | nothing writes it so",
+        "aten::mm(x, w) s = aten::sum(y) | 64 | aten::sum → s does not know it",
+        "aten::mm(x, w) | 65 | nothing writes it so"
+      })
+  void otherOpsDoNotMeetRows(String made, int columns, String why) {
+    var text =
+        COLUMNS
+            .replace("aten::mm(x, w)", made.replace(" s =", "\n  s ="))
+            .replace("64]) {", columns + "]) {")
+            .replace("return o", made.contains("s =") ? "return o, s" : "return o")
+            .replace("64, 64])\n  r", "64, %s])\n  r".formatted(columns));
+    var plan = plan(text, "all_gather", Variant.PUSH);
+    assertThat(place(plan, "y").isShard()).isFalse();
+    var share = new Placement(place(plan, "r").buffer(), 0, 0, columns * 4L);
+    var edited = PlanEdits.of(plan).placement("y", share).placement("v", share).restated();
+    assertThat(first(edited, Rule.OVERWRITTEN).message())
+        .isEqualTo("rows of other ranks lie between those of y, but " + why);
   }
 
   @Test

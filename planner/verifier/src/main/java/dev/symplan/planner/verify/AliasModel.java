@@ -116,7 +116,9 @@ final class AliasModel {
       var placement = rankPlan.placements().get(id);
       if (placement.isShard()) {
         var group = plan.group(rankPlan.collectives().get(placement.shardOf()).group());
-        facts.spread[id] = LongMath.saturatedMultiply(group.size() - 1L, placement.stride());
+        // A shard of one run is as far from the first rank's as it is long; rows are all over.
+        long apart = Math.max(placement.stride(), facts.value(id).tensor().storageBytes());
+        facts.spread[id] = LongMath.saturatedMultiply(group.size() - 1L, apart);
       }
     }
     return facts;

@@ -38,13 +38,7 @@ public final class PlanVerifier {
         .forEachOrdered(findings::addAll);
     ArenaRules.check(plan, ranks, findings);
     AgreementRules.check(plan, ranks, findings);
-    var digest =
-        PlanDigest.of(
-            plan.topology().unlike(plan.target()),
-            plan.symmetric().bytes(),
-            plan.groups(),
-            plan.rankPlans(),
-            plan.planOfRank());
+    var digest = PlanDigest.of(plan);
     if (!digest.equals(plan.digest())) {
       findings.add(
           Rule.DIGEST,

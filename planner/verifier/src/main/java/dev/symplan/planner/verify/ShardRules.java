@@ -7,17 +7,23 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.Violation.Rule;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
  * {@link Rule#OVERWRITTEN} where a rank's shard lies in the whole: what it brings to an all_gather
  * in its part of the result, what it gets from a reduce_scatter in its part of the operand. No
  * other rank may touch that part, which depends on the variant. No other tensor of the collective
- * may lie in that whole, and it must be exactly that part on every rank.
+ * may lie in that whole, and it must be exactly that part on every rank. {@link RowRules} checks
+ * what is in several rows.
  */
 final class ShardRules {
   private final Plan plan;
   private final AliasModel facts;
   private final Findings findings;
+
+  /** By storage, the collective whose whole has rows of other ranks between those of the shard. */
+  private final Map<Integer, CollectivePlan> inRows = new HashMap<>();
 
   private ShardRules(Plan plan, AliasModel facts, Findings findings) {
     this.plan = plan;
@@ -33,6 +39,9 @@ final class ShardRules {
       if (placement.exists() && placement.isShard()) {
         rules.check(value, facts.plan.collectives().get(placement.shardOf()));
       }
+    }
+    if (!rules.inRows.isEmpty()) {
+      RowRules.check(facts, rules.inRows, findings);
     }
   }
 
@@ -56,15 +65,18 @@ final class ShardRules {
         wrong(share, collective, "also has %s there".formatted(facts.value(wholes.get(i)).name()));
       }
     }
-    if (isInRows(collective, whole, gathers)) {
-      wrong(share, collective, "has rows of each rank's shard between those of others");
-    }
     int ranks = plan.group(collective.group()).size();
     long bytes = share.tensor().storageBytes();
     long stride = facts.plan.placements().get(share.id()).stride();
     // The storage may begin as another view of the same bytes.
     var moved = facts.value(shares.get(index)).tensor();
-    if (stride != bytes
+    long rows = rows(collective, whole, gathers);
+    if (rows > 1) {
+      inRows.put(facts.storageOf(share.id()), collective);
+    }
+    if (rows == 0
+        || bytes % rows != 0
+        || stride != bytes / rows
         || moved.storageBytes() != bytes
         || whole.tensor().storageBytes() != ranks * bytes
         || !moved.isContiguous()
@@ -92,18 +104,15 @@ final class ShardRules {
     }
   }
 
-  /**
-   * Whether a shard is several runs of bytes: something lies in front of the dimension of shards.
-   */
-  private boolean isInRows(CollectivePlan collective, Value whole, boolean gathers) {
+  /** The runs of bytes that a shard consists of: what lies in front of the dimension of shards. */
+  private long rows(CollectivePlan collective, Value whole, boolean gathers) {
     var call = facts.op(collective.op()).collective().orElseThrow();
     int dim = gathers ? call.sliceDims().result() : call.sliceDims().operand();
+    long rows = 1;
     for (int i = 0; i < dim; i++) {
-      if (whole.tensor().size(i) != 1) {
-        return true;
-      }
+      rows *= whole.tensor().size(i);
     }
-    return false;
+    return rows;
   }
 
   private void wrong(Value share, CollectivePlan collective, String message) {

@@ -165,10 +165,7 @@ final class BenchGraphCommand extends ConsoleCommand {
   }
 
   private Weights weights(Plan plan) {
-    var weights =
-        Weights.archiveOf(input).map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
-    weights.check(plan);
-    return weights;
+    return Weights.archiveOf(input).map(file -> Weights.read(file, plan)).orElse(Weights.NONE);
   }
 
   private String program() {

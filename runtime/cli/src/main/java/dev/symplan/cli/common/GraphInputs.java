@@ -1,5 +1,6 @@
 package dev.symplan.cli.common;
 
+import com.google.common.base.Splitter;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.Compiler;
@@ -11,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
+import java.util.regex.Pattern;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -19,6 +21,9 @@ import picocli.CommandLine.Spec;
 
 /** The graphs that a command reads: one, or several that are one program. */
 public final class GraphInputs {
+  private static final Pattern BUCKETS =
+      Pattern.compile("[A-Za-z_][A-Za-z0-9_]*=[0-9]{1,15}(,[0-9]{1,15})*");
+
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
 
@@ -46,6 +51,15 @@ public final class GraphInputs {
               + " (default: by the names that AOTAutograd gives).")
   private Optional<Path> ties = Optional.empty();
 
+  @Option(
+      names = "--buckets",
+      paramLabel = "SIZE=N,N,…",
+      description = {
+        "Plan the graphs for each of these values of a symbolic size, as one program, whose graphs"
+            + " are called NAME_SIZE_N. They share the inputs that do not depend on the size."
+      })
+  private Optional<String> buckets = Optional.empty();
+
   /** {@return all files that are read} */
   public List<Path> files() {
     var files = new ArrayList<>(inputs);
@@ -59,9 +73,12 @@ public final class GraphInputs {
    * @throws ParameterException when the options do not fit each other
    */
   public Program read(CompileOptions options, Consumer<? super Diagnostic> warnings) {
-    return areTogether()
-        ? ProgramReader.readTogether(inputs, ties, options, warnings)
-        : ProgramReader.read(inputs.getFirst(), options, warnings);
+    boolean several = areTogether();
+    return buckets.isPresent()
+        ? ProgramReader.readBuckets(inputs, ties, size(), values(), options, warnings)
+        : several
+            ? ProgramReader.readTogether(inputs, ties, options, warnings)
+            : ProgramReader.read(inputs.getFirst(), options, warnings);
   }
 
   /**
@@ -70,9 +87,26 @@ public final class GraphInputs {
    * @throws ParameterException when the options do not fit each other
    */
   public Plan compile(Compiler compiler) {
-    return areTogether()
-        ? compiler.compileTogether(inputs, ties)
-        : compiler.compile(inputs.getFirst());
+    boolean several = areTogether();
+    return buckets.isPresent()
+        ? compiler.compileBuckets(inputs, ties, size(), values())
+        : several ? compiler.compileTogether(inputs, ties) : compiler.compile(inputs.getFirst());
+  }
+
+  private String size() {
+    var text = buckets.orElseThrow();
+    if (!BUCKETS.matcher(text).matches()) {
+      throw usage("--buckets: '%s' is not of the form s77=128,1024,4096".formatted(text));
+    }
+    return text.substring(0, text.indexOf('='));
+  }
+
+  private List<Long> values() {
+    var text = buckets.orElseThrow();
+    return Splitter.on(',')
+        .splitToStream(text.substring(text.indexOf('=') + 1))
+        .map(Long::valueOf)
+        .toList();
   }
 
   private boolean areTogether() {

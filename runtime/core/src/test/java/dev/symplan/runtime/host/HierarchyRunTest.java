@@ -20,7 +20,6 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Action;
 import dev.symplan.runtime.Session;
-import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Collections;
 import java.util.EnumMap;
@@ -129,22 +128,8 @@ class HierarchyRunTest {
     staysWithinDomains(plan, what);
     try (var session = Session.open(plan, new HostBackend())) {
       fill(session, random);
-      var expected =
-          Reference.evaluate(
-              Collections.nCopies(plan.worldSize(), parsed.graphs().getFirst()),
-              plan.groups(),
-              session::input);
-      session.run();
-      for (int rank = 0; rank < session.ranks(); rank++) {
-        for (int i = 0; i < session.outputCount(); i++) {
-          assertThat(
-                  Programs.same(
-                      session.output(rank, i).orElseThrow(),
-                      expected.outputs().get(rank).get(i).orElseThrow()))
-              .as("rank %s, output %s, %s", rank, i, what)
-              .isTrue();
-        }
-      }
+      Programs.runsAsReference(
+          session, Collections.nCopies(plan.worldSize(), parsed.graphs().getFirst()), plan, what);
     }
   }
 

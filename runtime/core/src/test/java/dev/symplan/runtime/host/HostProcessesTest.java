@@ -3,7 +3,7 @@ package dev.symplan.runtime.host;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.ir.testkit.ChildProcess;
+import dev.symplan.ir.testkit.RankProcesses;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.failure.RunException;
@@ -11,11 +11,8 @@ import dev.symplan.runtime.launch.Launch;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
-import java.util.stream.IntStream;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -25,12 +22,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  */
 @Timeout(90)
 class HostProcessesTest {
-  private List<ChildProcess> started = List.of();
-
-  @AfterEach
-  void stop() {
-    started.forEach(child -> child.process().destroyForcibly());
-  }
+  @RegisterExtension final RankProcesses processes = new RankProcesses();
 
   /** Compares a run with one in a process, and then waits in runs until one does not come back. */
   static final class Child {
@@ -60,8 +52,8 @@ class HostProcessesTest {
   @CsvSource({"2, 2, 3", "3, 2, 0"})
   void runOnHostsUntilOneIsKilled(int hosts, int local, int victim) throws Exception {
     var mesh = new MeshProgram(hosts, local);
-    started =
-        ChildProcess.launch(
+    var started =
+        processes.launch(
             _ -> List.of(),
             rank ->
                 Map.of(
@@ -80,21 +72,13 @@ class HostProcessesTest {
     for (var child : started) {
       assertThat(child.line("same ")).isEqualTo("same true");
     }
-    started.get(victim).process().destroyForcibly();
-    var others =
-        IntStream.range(0, mesh.ranks())
-            .filter(rank -> rank != victim)
-            .mapToObj(started::get)
-            .map(child -> CompletableFuture.supplyAsync(child::rest))
-            .toList();
-    for (var other : others) {
-      assertThat(other.get(30, TimeUnit.SECONDS))
-          .startsWith("failed: ")
-          .contains("the process of rank %s on host %s".formatted(victim, mesh.host(victim)))
-          .contains("has ended or hangs");
-    }
-    for (int rank = 0; rank < mesh.ranks(); rank++) {
-      assertThat(started.get(rank).process().waitFor()).isEqualTo(rank == victim ? 137 : 4);
-    }
+    assertThat(processes.outputsAfterKilling(victim))
+        .allSatisfy(
+            output ->
+                assertThat(output)
+                    .startsWith("failed: ")
+                    .contains(
+                        "the process of rank %s on host %s".formatted(victim, mesh.host(victim)))
+                    .contains("has ended or hangs"));
   }
 }

@@ -15,7 +15,6 @@ import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.runtime.Session;
-import dev.symplan.runtime.check.Reference;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.List;
@@ -98,22 +97,11 @@ class LayoutsRunTest {
     }
     try (var session = Session.open(plan, new HostBackend())) {
       Programs.fillInputs(session, random);
-      var expected =
-          Reference.evaluate(
-              Collections.nCopies(drawn.ranks(), parsed.graphs().getFirst()),
-              plan.groups(),
-              session::input);
-      session.run();
-      for (int rank = 0; rank < session.ranks(); rank++) {
-        for (int i = 0; i < session.outputCount(); i++) {
-          assertThat(
-                  Programs.same(
-                      session.output(rank, i).orElseThrow(),
-                      expected.outputs().get(rank).get(i).orElseThrow()))
-              .as("rank %s, output %s, %s, %s", rank, i, variant, what)
-              .isTrue();
-        }
-      }
+      Programs.runsAsReference(
+          session,
+          Collections.nCopies(drawn.ranks(), parsed.graphs().getFirst()),
+          plan,
+          variant + ", " + what);
     }
   }
 

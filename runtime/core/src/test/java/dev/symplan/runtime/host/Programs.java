@@ -1,14 +1,19 @@
 package dev.symplan.runtime.host;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.util.List;
 import java.util.Random;
 
 /** Small programs for tests of sessions. */
@@ -58,5 +63,27 @@ final class Programs {
     long bytes = left.type().bytes();
     return left.type().sizes().equals(right.type().sizes())
         && left.memory().asSlice(0, bytes).mismatch(right.memory().asSlice(0, bytes)) < 0;
+  }
+
+  /**
+   * Runs a session with its inputs, and compares the outputs of all ranks, to the bit, with an
+   * evaluation of the graphs without a plan.
+   *
+   * @param graphs by rank
+   * @param what the test, for the message of a failure
+   */
+  static void runsAsReference(Session session, List<Graph> graphs, Plan plan, String what) {
+    var expected = Reference.evaluate(graphs, plan.groups(), session::input);
+    session.run();
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      for (int i = 0; i < session.outputCount(); i++) {
+        assertThat(
+                same(
+                    session.output(rank, i).orElseThrow(),
+                    expected.outputs().get(rank).get(i).orElseThrow()))
+            .as("rank %s, output %s, %s", rank, i, what)
+            .isTrue();
+      }
+    }
   }
 }

@@ -3,27 +3,20 @@ package dev.symplan.runtime.launch;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.testkit.ChildProcess;
+import dev.symplan.ir.testkit.RankProcesses;
 import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
-import java.util.stream.IntStream;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Ranks are processes, started as torchrun does. */
 @Timeout(90)
 class ProcessesTest {
   private static final int RANKS = 3;
 
-  private List<ChildProcess> started = List.of();
-
-  @AfterEach
-  void stop() {
-    started.forEach(child -> child.process().destroyForcibly());
-  }
+  @RegisterExtension final RankProcesses processes = new RankProcesses();
 
   /** What a child does; prints one line for the test. */
   static final class Child {
@@ -53,8 +46,7 @@ class ProcessesTest {
   }
 
   private List<ChildProcess> start(String what) {
-    started = ChildProcess.launch(Child.class, RANKS, what);
-    return started;
+    return processes.launch(Child.class, RANKS, what);
   }
 
   @Test
@@ -76,22 +68,10 @@ class ProcessesTest {
   }
 
   private void killed(int victim, String expected) throws Exception {
-    var children = start("wait");
-    children.forEach(child -> child.line("ready"));
-    children.get(victim).process().destroyForcibly();
+    start("wait").forEach(child -> child.line("ready"));
     long begin = System.nanoTime();
-    var others =
-        IntStream.range(0, RANKS)
-            .filter(rank -> rank != victim)
-            .mapToObj(children::get)
-            .map(child -> CompletableFuture.supplyAsync(child::rest))
-            .toList();
-    for (var other : others) {
-      assertThat(other.get(20, TimeUnit.SECONDS)).startsWith("failed: ").contains(expected);
-    }
+    assertThat(processes.outputsAfterKilling(victim))
+        .allSatisfy(output -> assertThat(output).startsWith("failed: ").contains(expected));
     assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(Duration.ofSeconds(5));
-    for (int rank = 0; rank < RANKS; rank++) {
-      assertThat(children.get(rank).process().waitFor()).isEqualTo(rank == victim ? 137 : 4);
-    }
   }
 }

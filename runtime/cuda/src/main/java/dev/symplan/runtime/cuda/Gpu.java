@@ -354,11 +354,31 @@ final class Gpu {
 
   /** Copies bytes, to the GPU or from it, and waits for that. */
   void copy(Pointer to, Pointer from, long bytes) {
-    var stream = stream(StreamKind.COMPUTE);
+    enqueueCopy(to, from, bytes);
+    finishCopies();
+  }
+
+  /**
+   * Begins to copy bytes from pinned memory.
+   *
+   * @param done is recorded after the copy
+   */
+  void startCopy(Pointer to, Pointer from, long bytes, CUevent_st done) {
+    enqueueCopy(to, from, bytes);
+    check.runtime(cudart.cudaEventRecord(done, stream(StreamKind.COMPUTE)), "cudaEventRecord");
+  }
+
+  private void enqueueCopy(Pointer to, Pointer from, long bytes) {
     check.runtime(
-        cudart.cudaMemcpyAsync(to, from, bytes, cudart.cudaMemcpyDefault, stream),
+        cudart.cudaMemcpyAsync(
+            to, from, bytes, cudart.cudaMemcpyDefault, stream(StreamKind.COMPUTE)),
         "cudaMemcpyAsync of %s bytes".formatted(bytes));
-    check.runtime(cudart.cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  }
+
+  /** Waits for copies that were begun. */
+  void finishCopies() {
+    check.runtime(
+        cudart.cudaStreamSynchronize(stream(StreamKind.COMPUTE)), "cudaStreamSynchronize");
   }
 
   /**

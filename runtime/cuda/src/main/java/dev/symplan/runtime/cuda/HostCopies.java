@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -52,13 +53,25 @@ final class HostCopies {
   }
 
   void upload() {
+    var large = new ArrayList<TensorRef>();
     for (var ref : toUpload) {
       long bytes = ref.type().storageBytes();
-      if (bytes > 0) {
+      if (bytes >= Upload.LARGE) {
+        large.add(ref);
+      } else if (bytes > 0) {
         gpu.copy(
             new DevicePointer(gpu.memory().address(ref)),
             new DevicePointer(tensor(ref).memory().address()),
             bytes);
+      }
+    }
+    if (!large.isEmpty()) {
+      try (var upload = new Upload(gpu)) {
+        large.forEach(
+            ref ->
+                upload.copy(
+                    tensor(ref).memory().asSlice(0, ref.type().storageBytes()),
+                    gpu.memory().address(ref)));
       }
     }
     fresh.addAll(toUpload);

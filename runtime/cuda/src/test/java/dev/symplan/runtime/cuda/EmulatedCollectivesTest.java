@@ -21,6 +21,7 @@ import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
@@ -132,6 +133,22 @@ class EmulatedCollectivesTest {
       }
     }
     check(plan(3, kind, variant));
+  }
+
+  /** A product is written between the rows of other ranks, from where it is gathered. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Variant.class,
+      names = {"PUSH", "COPY_ENGINE"})
+  void productsInRows(Variant variant) {
+    var left = program.input("i32[37, 5]");
+    var right = program.input("i32[5, 24]");
+    var product = program.op("aten::mm(%s, %s)".formatted(left, right));
+    program.output(program.op("symplan::all_gather_dim(%s, 1, 3, \"g\")".formatted(product)));
+    var plan = plan(3, Kind.ALL_GATHER, variant);
+    var operand = plan.forRank(0).collectives().getFirst().operands().getFirst();
+    assertThat(plan.forRank(0).placements().get(operand).stride()).isEqualTo(24 * 4);
+    check(plan);
   }
 
   /** With a rest that does not fill 16 bytes, and with slices that do not begin at 16 bytes. */

@@ -410,14 +410,20 @@ final class LocalPrograms {
             "f = aten::index_put(x, [i], o, True)",
             "g = aten::index_put(x, [p], e, True)",
             "k = aten::mul.Scalar(x, 2.0)",
-            "h = aten::index_put(k, [i], v, True)"),
+            "h = aten::index_put(k, [i], v, True)",
+            "l = aten::mul.Scalar(x, 3.0)",
+            "m = aten::index_put_(l, [i], v)",
+            "n = aten::add.Tensor(y, y)",
+            "s = aten::index_put_(n, [None, i, j], u, True)"),
         program(
                 "x: f32[8, 300], i: i64[40], v: f32[40, 300], y: bf16[8, 3, 9], u: bf16[9, 40, 3],"
                     + " w: f32[5, 8, 6], q: i64[5, 8]",
                 "a = aten::index_put(x, [i], v, True)",
                 "b = aten::index_put(y, [i], z, True)",
                 "c = aten::embedding_dense_backward(w, q, 20, 3, False)",
-                "d = aten::index_put(x, [i], v)")
+                "d = aten::index_put(x, [i], v)",
+                "e = aten::neg(x)",
+                "f = aten::index_put_(e, [i], v, True)")
             .replace("  b = ", "  z = aten::permute(u, [1, 2, 0])\n  b = "));
   }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.ChildProcess;
+import dev.symplan.ir.testkit.RankProcesses;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
@@ -23,10 +24,10 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** One process for each GPU, as torchrun starts them. */
 @Tag("gpu")
@@ -73,12 +74,9 @@ class ProcessesOnGpuTest {
           "all_gather", Variant.NCCL_SYMM,
           "reduce_scatter", Variant.NCCL);
 
-  private List<ChildProcess> children = List.of();
+  @RegisterExtension final RankProcesses processes = new RankProcesses();
 
-  @AfterEach
-  void stop() {
-    children.forEach(child -> child.process().destroyForcibly());
-  }
+  private List<ChildProcess> children = List.of();
 
   private static Plan own(ImmutableMap<String, Variant> variants) {
     return Compiler.forTarget(Target.H200_X4)
@@ -176,7 +174,7 @@ class ProcessesOnGpuTest {
 
   private void launch(IntFunction<List<String>> options, String... args) {
     Gpus.require(RANKS);
-    children = ChildProcess.launch(options, Child.class, RANKS, args);
+    children = processes.launch(options, Child.class, RANKS, args);
   }
 
   @Test

@@ -286,6 +286,6 @@ final class Allocate {
         rank.draftOf().get(storage),
         layout.offset(storage) + aliases.offset(value),
         layout.shardOf(storage),
-        layout.isShard(storage) ? aliases.storage(storage).bytes() : 0);
+        layout.stride(storage));
   }
 }

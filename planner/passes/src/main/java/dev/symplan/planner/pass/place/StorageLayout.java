@@ -8,6 +8,7 @@ public final class StorageLayout {
   private final long[] offsets;
   private final boolean[] symmetric;
   private final int[] shardOf;
+  private final long[] stride;
 
   /**
    * Takes over the arrays.
@@ -17,12 +18,14 @@ public final class StorageLayout {
    * @param symmetric by root, whether peers need its memory at the same offset
    * @param shardOf by storage, the collective that it is a rank's shard of, or {@link
    *     Placement#NO_SHARD}
+   * @param stride by storage that is a shard, its bytes, or those of one of its rows
    */
-  StorageLayout(int[] roots, long[] offsets, boolean[] symmetric, int[] shardOf) {
+  StorageLayout(int[] roots, long[] offsets, boolean[] symmetric, int[] shardOf, long[] stride) {
     this.roots = roots;
     this.offsets = offsets;
     this.symmetric = symmetric;
     this.shardOf = shardOf;
+    this.stride = stride;
   }
 
   /** {@return the storage whose memory a storage lies in} */
@@ -43,6 +46,11 @@ public final class StorageLayout {
   /** {@return the collective that a storage is a rank's shard of, or {@link Placement#NO_SHARD}} */
   public int shardOf(int storage) {
     return shardOf[storage];
+  }
+
+  /** {@return {@link Placement#stride} of a storage} */
+  public long stride(int storage) {
+    return stride[storage];
   }
 
   /** {@return whether a storage is a rank's shard in the whole of a collective} */

@@ -18,13 +18,22 @@ final class StorageMerges {
   private final boolean[] joined;
   private final int[] shardOf;
 
+  /** The bytes of a shard, or of one of its rows. */
+  private final long[] stride;
+
   private StorageMerges(
-      int[] parent, long[] shift, boolean[] symmetric, boolean[] joined, int[] shardOf) {
+      int[] parent,
+      long[] shift,
+      boolean[] symmetric,
+      boolean[] joined,
+      int[] shardOf,
+      long[] stride) {
     this.parent = parent;
     this.shift = shift;
     this.symmetric = symmetric;
     this.joined = joined;
     this.shardOf = shardOf;
+    this.stride = stride;
   }
 
   /** Every storage in memory of its own. */
@@ -36,7 +45,12 @@ final class StorageMerges {
     }
     var merges =
         new StorageMerges(
-            new int[count], new long[count], symmetric, new boolean[count], new int[count]);
+            new int[count],
+            new long[count],
+            symmetric,
+            new boolean[count],
+            new int[count],
+            new long[count]);
     Arrays.setAll(merges.parent, i -> i);
     Arrays.fill(merges.shardOf, Placement.NO_SHARD);
     return merges;
@@ -46,12 +60,18 @@ final class StorageMerges {
   StorageLayout freeze() {
     var roots = new int[parent.length];
     Arrays.setAll(roots, this::root);
-    return new StorageLayout(roots, shift.clone(), symmetric.clone(), shardOf.clone());
+    return new StorageLayout(
+        roots, shift.clone(), symmetric.clone(), shardOf.clone(), stride.clone());
   }
 
   StorageMerges copy() {
     return new StorageMerges(
-        parent.clone(), shift.clone(), symmetric.clone(), joined.clone(), shardOf.clone());
+        parent.clone(),
+        shift.clone(),
+        symmetric.clone(),
+        joined.clone(),
+        shardOf.clone(),
+        stride.clone());
   }
 
   /** Puts one storage into the memory of another, some bytes after its beginning. */
@@ -74,10 +94,15 @@ final class StorageMerges {
     symmetric[to] |= symmetric[from];
   }
 
-  /** Puts a rank's shard of a collective's whole where the whole has it. */
-  void joinShard(int share, int whole, int collective) {
+  /**
+   * Puts a rank's shard of a collective's whole where the whole has it.
+   *
+   * @param bytes of the shard, or of one of its rows
+   */
+  void joinShard(int share, int whole, int collective, long bytes) {
     join(share, whole, 0);
     shardOf[share] = collective;
+    stride[share] = bytes;
   }
 
   /** {@return whether a storage has the memory of another one, or another one has its memory} */

@@ -6,7 +6,8 @@
  * <p>A result may take the memory of an operand that is no longer needed, also of a symmetric one.
  * Pieces of a concatenation become parts of its result, unless that takes more memory. A rank's
  * operand of an all_gather, or result of a reduce_scatter, lies in its part of the whole if that
- * lowers the peak ({@link ShardsInPlace}). Only these offsets depend on the rank. The symmetric
+ * lowers the peak ({@link ShardsInPlace}). Only these offsets depend on the rank. What is gathered
+ * along a later dimension is rows there, with those of other ranks between them. The symmetric
  * arena is packed for all ranks at once: the steps between two collectives are put on a common
  * axis. Each rank's local buffers then go into its holes and into the local arena. No buffer can
  * span two allocations, so the two arenas together may need more than what is live at once. Then

@@ -86,8 +86,7 @@ final class Bucketing {
   }
 
   static Decided decide(GraphState state, PassContext context) {
-    if (context.options().rewrites().bucket() == Mode.OFF
-        || state.analyses().getFirst().collectives().size() < 2) {
+    if (state.analyses().getFirst().collectives().size() < 2) {
       return new Decided(ImmutableList.of(), ImmutableList.of());
     }
     return new Bucketing(state, context).decide();
@@ -170,7 +169,7 @@ final class Bucketing {
   }
 
   private Rewrite.Member part(int k) {
-    return new Rewrite.Member(collective(k).name(), collective(k).op().span().toString(), bytes(k));
+    return Rewriter.member(graphs, k);
   }
 
   private Collective collective(int k) {

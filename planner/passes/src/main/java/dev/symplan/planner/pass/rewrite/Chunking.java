@@ -69,9 +69,7 @@ final class Chunking {
 
   static Decided decide(GraphState state, PassContext context) {
     // Without a second stream there is nothing to win.
-    if (context.options().rewrites().chunk() == Mode.OFF
-        || !context.options().overlap()
-        || state.analyses().getFirst().collectives().isEmpty()) {
+    if (!context.options().overlap() || state.analyses().getFirst().collectives().isEmpty()) {
       return new Decided(ImmutableList.of(), ImmutableList.of());
     }
     return new Chunking(state, context).decide();
@@ -160,11 +158,7 @@ final class Chunking {
 
   private void note(
       int k, Action action, int pieces, Reason reason, String detail, double before, double after) {
-    var collective = graphs.getFirst().collectives().get(k);
-    var part =
-        new Rewrite.Member(
-            collective.name(), collective.op().span().toString(), collective.bytes());
-    rewrites.add(
-        new Rewrite(action, ImmutableList.of(part), pieces, reason, detail, before, after));
+    var members = ImmutableList.of(Rewriter.member(graphs, k));
+    rewrites.add(new Rewrite(action, members, pieces, reason, detail, before, after));
   }
 }

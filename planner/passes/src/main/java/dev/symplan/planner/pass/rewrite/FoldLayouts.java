@@ -61,9 +61,7 @@ public final class FoldLayouts implements Rewriter {
 
   @Override
   public Proposal propose(GraphState state, PassContext context) {
-    return mode(context.options().rewrites()) == Mode.OFF
-        ? new Proposal(state.graphs(), ImmutableList.of())
-        : new Search(state, context, considered).propose();
+    return new Search(state, context, considered).propose();
   }
 
   /** By graph, the fold of one collective. */
@@ -292,11 +290,8 @@ public final class FoldLayouts implements Rewriter {
 
     private void note(
         int k, Action action, Reason reason, String detail, double before, double after) {
-      var collective = graphs.getFirst().collectives().get(k);
-      var part =
-          new Rewrite.Member(
-              collective.name(), collective.op().span().toString(), collective.bytes());
-      rewrites.add(new Rewrite(action, ImmutableList.of(part), 1, reason, detail, before, after));
+      var members = ImmutableList.of(Rewriter.member(graphs, k));
+      rewrites.add(new Rewrite(action, members, 1, reason, detail, before, after));
     }
   }
 }

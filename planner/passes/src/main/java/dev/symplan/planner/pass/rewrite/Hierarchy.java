@@ -46,9 +46,7 @@ public final class Hierarchy implements Rewriter {
 
   @Override
   public Proposal propose(GraphState state, PassContext context) {
-    return mode(context.options().rewrites()) == Mode.OFF
-        ? new Proposal(state.graphs(), ImmutableList.of())
-        : new Search(state, context).propose();
+    return new Search(state, context).propose();
   }
 
   /** The graphs with phases, and what was selected for them. */
@@ -194,6 +192,9 @@ public final class Hierarchy implements Rewriter {
       }
       var all = made.build();
       var copied = select(all.stream().map(Made::graph).collect(toImmutableList()));
+      if (context.options().rewrites().layouts() == Mode.OFF) {
+        return new Draft(copied, all);
+      }
       var folded = new FoldLayouts(phases(split)::contains).propose(copied, context).graphs();
       return new Draft(folded.equals(copied.graphs()) ? copied : select(folded), all);
     }
@@ -275,12 +276,8 @@ public final class Hierarchy implements Rewriter {
         String detail,
         double before,
         double after) {
-      var collective = graphs.getFirst().collectives().get(k);
-      var part =
-          new Rewrite.Member(
-              collective.name(), collective.op().span().toString(), collective.bytes());
-      rewrites.add(
-          new Rewrite(action, ImmutableList.of(part), pieces, reason, detail, before, after));
+      var members = ImmutableList.of(Rewriter.member(graphs, k));
+      rewrites.add(new Rewrite(action, members, pieces, reason, detail, before, after));
     }
   }
 }

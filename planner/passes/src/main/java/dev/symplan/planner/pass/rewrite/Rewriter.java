@@ -6,7 +6,9 @@ import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.plan.Rewrite;
+import java.util.List;
 
 /** Makes other collectives of some, on all ranks alike. */
 public interface Rewriter {
@@ -26,6 +28,19 @@ public interface Rewriter {
    * {@return what the graphs could become}
    *
    * @param state for which variants have been selected
+   * @param context whose mode is not {@link Mode#OFF}
    */
   Proposal propose(GraphState state, PassContext context);
+
+  /**
+   * {@return the entry of a decision for a collective}
+   *
+   * @param classes the graphs of the rank classes
+   * @param k its position among the collectives of each graph
+   */
+  static Rewrite.Member member(List<Analyses> classes, int k) {
+    var collective = classes.getFirst().collectives().get(k);
+    long bytes = classes.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
+    return new Rewrite.Member(collective.name(), collective.op().span().toString(), bytes);
+  }
 }

@@ -1,0 +1,92 @@
+package dev.symplan.ir.testkit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+
+/** A process for each rank, as torchrun starts them. None outlives its test. */
+public final class RankProcesses implements AfterEachCallback {
+  private List<ChildProcess> ranks = List.of();
+
+  /** {@return a process for each rank} */
+  public List<ChildProcess> launch(Class<?> main, int size, String... args) {
+    return launch(_ -> List.of(), main, size, args);
+  }
+
+  /**
+   * The same.
+   *
+   * @param options of each rank's Java
+   */
+  public List<ChildProcess> launch(
+      IntFunction<List<String>> options, Class<?> main, int size, String... args) {
+    return launch(options, _ -> Map.of(), main, size, args);
+  }
+
+  /**
+   * The same.
+   *
+   * @param options of each rank's Java
+   * @param more variables of each rank's environment
+   */
+  public List<ChildProcess> launch(
+      IntFunction<List<String>> options,
+      IntFunction<Map<String, String>> more,
+      Class<?> main,
+      int size,
+      String... args) {
+    var port = Integer.toString(ChildProcess.freePort() - 1);
+    var children = new ArrayList<ChildProcess>();
+    for (int rank = 0; rank < size; rank++) {
+      var environment =
+          new HashMap<>(
+              Map.of(
+                  "RANK", Integer.toString(rank),
+                  "LOCAL_RANK", Integer.toString(rank),
+                  "WORLD_SIZE", Integer.toString(size),
+                  "MASTER_ADDR", "localhost",
+                  "MASTER_PORT", port));
+      environment.putAll(more.apply(rank));
+      children.add(ChildProcess.start(options.apply(rank), main, environment, args));
+    }
+    ranks = List.copyOf(children);
+    return ranks;
+  }
+
+  /**
+   * Kills a rank and waits for the others, which must fail.
+   *
+   * @return what each of the others still prints
+   */
+  public List<String> outputsAfterKilling(int victim) throws Exception {
+    ranks.get(victim).process().destroyForcibly();
+    var others =
+        IntStream.range(0, ranks.size())
+            .filter(rank -> rank != victim)
+            .mapToObj(ranks::get)
+            .map(child -> CompletableFuture.supplyAsync(child::rest))
+            .toList();
+    var outputs = new ArrayList<String>();
+    for (var other : others) {
+      outputs.add(other.get(30, TimeUnit.SECONDS));
+    }
+    for (int rank = 0; rank < ranks.size(); rank++) {
+      assertThat(ranks.get(rank).process().waitFor()).isEqualTo(rank == victim ? 137 : 4);
+    }
+    return outputs;
+  }
+
+  @Override
+  public void afterEach(ExtensionContext context) {
+    ranks.forEach(child -> child.process().destroyForcibly());
+  }
+}

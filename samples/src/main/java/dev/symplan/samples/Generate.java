@@ -1,0 +1,101 @@
+package dev.symplan.samples;
+
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Weights;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.LongStream;
+
+/**
+ * Generates tokens with the Llama that {@code samples/pytorch/llama_serve.py} captured: reads a
+ * prompt, and then decodes greedily with a cache. Both graphs are one plan, in which weights and
+ * caches exist once. Between two tokens, nothing but the new token leaves the device.
+ */
+public final class Generate {
+
+  /**
+   * What was generated.
+   *
+   * @param tokensPerSecond of decoding, without the first token
+   */
+  record Generated(List<Long> tokens, double tokensPerSecond) {}
+
+  private Generate() {}
+
+  /**
+   * {@return the tokens after a prompt}
+   *
+   * @param program the folder of the captured graphs, {@code weights.json}, {@code ties.json} and
+   *     {@code constants.safetensors}
+   * @param checkpoint as Hugging Face's libraries save it
+   * @param prompt as many tokens as {@code prefill} was captured with
+   * @param count how many tokens to generate, at least 2
+   */
+  static Generated run(
+      Path program, Path checkpoint, List<Long> prompt, int count, Backend backend) {
+    var plan =
+        Compiler.forTarget(Target.H200_X4)
+            .compileTogether(
+                List.of(
+                    program.resolve("prefill_0_inference"), program.resolve("decode_0_inference")),
+                Optional.of(program.resolve("ties.json")));
+    var weights = Weights.read(checkpoint, program.resolve("weights.json"), plan);
+    var constants = Weights.read(program.resolve("constants.safetensors"), plan);
+
+    try (Session session = Session.open(plan, backend)) {
+      weights.fill(session, plan);
+      for (int rank : session.localRanks()) {
+        for (int i = 0; i < session.inputNames().size(); i++) {
+          if (!weights.names().contains(session.inputNames().get(i))) {
+            fill(session.input(rank, i), constants.tensor(session.inputNames().get(i), rank));
+          }
+        }
+        var input = session.input(rank, "prompt");
+        for (int i = 0; i < prompt.size(); i++) {
+          input.setLong(prompt.get(i), 0, i);
+        }
+      }
+
+      var prefill = session.graphs().getFirst();
+      var decode = session.graphs().getLast();
+      var tokens = new ArrayList<Long>();
+      session.run(prefill.name());
+      tokens.add(token(session, prefill.firstOutput()));
+      long begin = System.nanoTime();
+      while (tokens.size() < count) {
+        session.run(decode.name());
+        tokens.add(token(session, decode.firstOutput()));
+      }
+      double seconds = (System.nanoTime() - begin) / 1e9;
+      return new Generated(List.copyOf(tokens), (count - 1) / seconds);
+    }
+  }
+
+  /** Caches begin with zeros. The prompt's graph sets the position and the last token. */
+  private static void fill(Optional<HostTensor> input, Optional<HostTensor> constant) {
+    input.ifPresent(
+        tensor -> constant.ifPresentOrElse(tensor::copyFrom, () -> tensor.memory().fill((byte) 0)));
+  }
+
+  /** All ranks compute the same token. */
+  private static long token(Session session, int output) {
+    return session.output(session.localRanks().first(), output).orElseThrow().getLong(0, 0);
+  }
+
+  /** Takes the folder of the graphs, that of the checkpoint, and the backend. */
+  public static void main(String[] args) {
+    var program = Path.of(args.length > 0 ? args[0] : "samples/serving/tp2");
+    var checkpoint = Path.of(args.length > 1 ? args[1] : "samples/serving/checkpoint");
+    var backend = Backend.ofName(args.length > 2 ? args[2] : "host").orElseThrow();
+    var prompt = LongStream.range(0, 16).map(i -> i * 37 % 256).boxed().toList();
+    var generated = run(program, checkpoint, prompt, 64, backend);
+    System.out.println("tokens " + generated.tokens());
+    System.out.println(Math.round(generated.tokensPerSecond()) + " tokens/s");
+  }
+}
