@@ -9,9 +9,16 @@ grammar GraphText;
 
 version : NAME NAME number = INT EOF ;
 
-group : NAME name = (NAME | STRING) '=' parts += rankList (',' parts += rankList)* EOF ;
+group
+    : NAME name = (NAME | STRING) '='
+      (parts += rankList (',' parts += rankList)*
+      | meshWord = NAME sizes = dims dimWord = NAME dimensions += INT (',' dimensions += INT)*) EOF
+    ;
 
-rankList : '[' (ranks += INT (',' ranks += INT)*)? ']' ;
+rankList : '[' (items += rankItem (',' items += rankItem)*)? ']' ;
+
+// One rank, or those of a slice as Python has it.
+rankItem : first = INT (':' end = INT (':' step = INT)?)? ;
 
 graphHead
     : NAME name = (NAME | STRING) '(' (params += param (',' params += param)* ','?)? ')'

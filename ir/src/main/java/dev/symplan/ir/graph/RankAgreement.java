@@ -17,7 +17,10 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.CollectiveSpec.Role;
 import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -146,17 +149,45 @@ public final class RankAgreement {
 
   /** Takes the same collective as each version of a graph has it. */
   private boolean splitsAgree(List<Graph> versions, List<Op> ops) {
+    var named = new LinkedHashMap<String, ProcessGroup>();
     for (var op : ops) {
       @Nullable ProcessGroup group = group(op);
       if (hasSplits(op) && group != null) {
-        for (var part : group.members()) {
-          if (!splitsAgree(versions, ops, part)) {
-            return false;
-          }
+        named.put(group.name(), group);
+      }
+    }
+    var ranksOf = named.isEmpty() ? List.<BitSet>of() : ranksOf(versions, named.values());
+    for (var group : named.values()) {
+      // Parts that have the versions at the same positions agree alike.
+      var checked = new HashSet<List<List<Integer>>>();
+      for (var part : group.members()) {
+        var positions = ranksOf.stream().map(own -> positions(part, own)).toList();
+        if (checked.add(positions) && !splitsAgree(ops, positions, part)) {
+          return false;
         }
       }
     }
     return true;
+  }
+
+  /** {@return for each version, the ranks of the groups that run it} */
+  private static List<BitSet> ranksOf(List<Graph> versions, Collection<ProcessGroup> groups) {
+    int ranks = groups.stream().mapToInt(ProcessGroup::maxRank).max().orElseThrow() + 1;
+    return versions.stream()
+        .map(
+            version -> {
+              var own = new BitSet();
+              version.ranks().forEach(own::set);
+              if (version.ranks().isEmpty()) {
+                own.set(0, ranks);
+              }
+              return own;
+            })
+        .toList();
+  }
+
+  private static List<Integer> positions(ImmutableIntArray part, BitSet ranks) {
+    return IntStream.range(0, part.length()).filter(i -> ranks.get(part.get(i))).boxed().toList();
   }
 
   private static boolean hasSplits(Op op) {
@@ -166,15 +197,11 @@ public final class RankAgreement {
         && spec.has(Role.OUTPUT_SPLIT_SIZES);
   }
 
-  private boolean splitsAgree(List<Graph> versions, List<Op> ops, ImmutableIntArray ranks) {
-    var positions = new ArrayList<List<Integer>>();
-    for (var version : versions) {
-      positions.add(
-          IntStream.range(0, ranks.length())
-              .filter(i -> version.runsOn(ranks.get(i)))
-              .boxed()
-              .toList());
-    }
+  /**
+   * @param positions by version, those of the part's ranks that run it
+   */
+  private boolean splitsAgree(
+      List<Op> ops, List<List<Integer>> positions, ImmutableIntArray ranks) {
     for (int taker = 0; taker < ops.size(); taker++) {
       for (int sender = 0; sender < ops.size(); sender++) {
         var to = positions.get(taker);

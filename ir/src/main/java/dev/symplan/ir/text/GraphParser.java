@@ -1,6 +1,5 @@
 package dev.symplan.ir.text;
 
-import com.google.common.base.Strings;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
@@ -38,6 +37,7 @@ public final class GraphParser {
   private final StatementReader statements;
   private final StatementParser<GraphTextParser> parser;
   private final ValueReader values;
+  private final RankReader ranks;
   private final CallReader calls;
   private final DeclarationReader declarationReader;
   private final Map<String, ProcessGroup> groups = new LinkedHashMap<>();
@@ -63,6 +63,7 @@ public final class GraphParser {
     statements.onDropped(this::loseTargets);
     this.parser = new StatementParser<>(grammar, statements, GraphLanguage.PHRASES, sink);
     this.values = new ValueReader(statements, sink);
+    this.ranks = new RankReader(statements, values, sink);
     this.calls = new CallReader(statements, values, registry, groups, sink);
     this.declarationReader = new DeclarationReader(statements, parser, registry, sink);
   }
@@ -190,37 +191,23 @@ public final class GraphParser {
     }
     var context = parsed.get();
     var name = values.name(context.name);
-    var members = ImmutableList.<ImmutableIntArray>builder();
-    for (var part : context.parts) {
-      var ranks = values.ranks(part);
-      if (ranks.isEmpty()) {
-        return;
-      }
-      members.add(ranks.get());
+    if (name.isEmpty()) {
+      return;
     }
-    name.ifPresent(word -> addGroup(context, word, members.build()));
+    ranks.group(context, name.get()).ifPresent(group -> addGroup(context, group));
   }
 
-  private void addGroup(
-      GraphTextParser.GroupContext context, String name, ImmutableList<ImmutableIntArray> members) {
-    if (groups.containsKey(name)) {
+  private void addGroup(GraphTextParser.GroupContext context, ProcessGroup group) {
+    if (groups.containsKey(group.name())) {
       values.report(
           DiagnosticCode.DUPLICATE_NAME,
           context.name,
-          "group '%s' is declared already".formatted(name),
+          "group '%s' is declared already".formatted(group.name()),
           "");
       return;
     }
-    try {
-      groups.put(name, new ProcessGroup(name, members));
-      groupNotes.add(statements.notes());
-    } catch (IllegalArgumentException e) {
-      sink.report(
-          Diagnostic.error(
-              DiagnosticCode.BAD_GROUP,
-              statements.span(context.parts.getFirst().start, context.stop),
-              Strings.nullToEmpty(e.getMessage())));
-    }
+    groups.put(group.name(), group);
+    groupNotes.add(statements.notes());
   }
 
   private void declaration() {
@@ -244,12 +231,12 @@ public final class GraphParser {
     var context = parsed.get();
     var span = statements.span(context.name);
     var name = values.name(context.name);
-    var ranks = graphRanks(context);
-    if (name.isEmpty() || ranks.isEmpty()) {
+    var own = graphRanks(context);
+    if (name.isEmpty() || own.isEmpty()) {
       headLost = true;
       return;
     }
-    var graph = new OpenGraph(name.get(), ranks.get(), span, statements.notes(), sink);
+    var graph = new OpenGraph(name.get(), own.get(), span, statements.notes(), sink);
     checkNew(graph);
     heads.add(graph);
     open = graph;
@@ -268,18 +255,18 @@ public final class GraphParser {
           "");
       return Optional.empty();
     }
-    var ranks = values.ranks(context.ranks);
-    if (ranks.isPresent()
-        && ranks.get().stream().distinct().count() < Math.max(1, ranks.get().length())) {
+    var listed = ranks.list(context.ranks);
+    if (listed.isPresent()
+        && listed.get().stream().distinct().count() < Math.max(1, listed.get().length())) {
       sink.report(
           Diagnostic.error(
               DiagnosticCode.BAD_GROUP,
               statements.span(context.ranks.start, context.ranks.stop),
-              ranks.get().isEmpty() ? "no rank runs the graph" : "a rank is named twice",
+              listed.get().isEmpty() ? "no rank runs the graph" : "a rank is named twice",
               "all ranks run a graph without 'ranks'"));
       return Optional.empty();
     }
-    return ranks;
+    return listed;
   }
 
   private void checkNew(OpenGraph graph) {

@@ -6,13 +6,11 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Iterables;
 import com.google.common.collect.Maps;
-import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.ScalarType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
@@ -76,7 +74,7 @@ public final class GraphPrinter {
     line("graph version " + GraphLanguage.VERSION, next(notes), "", false);
     boolean first = true;
     for (var group : program.groups()) {
-      line(group(group), next(notes), "", first);
+      line(RankText.group(group), next(notes), "", first);
       first = false;
     }
     first = true;
@@ -122,17 +120,6 @@ public final class GraphPrinter {
     return text.startsWith("#") ? text : "# " + text;
   }
 
-  private static String group(ProcessGroup group) {
-    return group.members().stream()
-        .map(GraphPrinter::ranks)
-        .collect(
-            Collectors.joining(", ", "group " + GraphLanguage.nameText(group.name()) + " = ", ""));
-  }
-
-  private static String ranks(ImmutableIntArray ranks) {
-    return ranks.stream().mapToObj(Integer::toString).collect(Collectors.joining(", ", "[", "]"));
-  }
-
   static String declaration(OpDef def) {
     var clauses =
         clauses(def).entrySet().stream()
@@ -175,7 +162,7 @@ public final class GraphPrinter {
         graph.inputs().stream()
             .map(value -> names.of(value) + ": " + type(value.type(), allTypes))
             .toList();
-    var end = (graph.ranks().isEmpty() ? ")" : ") ranks " + ranks(graph.ranks())) + " {";
+    var end = (graph.ranks().isEmpty() ? ")" : ") ranks " + RankText.list(graph.ranks())) + " {";
     var line = start + String.join(", ", params) + end;
     if (line.length() <= WIDTH || params.isEmpty()) {
       return line;

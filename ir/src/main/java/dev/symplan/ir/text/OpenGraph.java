@@ -7,6 +7,8 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.GraphBuilder;
+import java.util.Collections;
+import java.util.HashSet;
 
 /** A graph between its braces. */
 final class OpenGraph {
@@ -54,7 +56,7 @@ final class OpenGraph {
     return name.equals(other.name)
         && (ranks.isEmpty()
             || other.ranks.isEmpty()
-            || ranks.stream().anyMatch(other.ranks::contains));
+            || !Collections.disjoint(new HashSet<>(ranks.asList()), other.ranks.asList()));
   }
 
   /**

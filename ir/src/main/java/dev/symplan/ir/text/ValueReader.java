@@ -4,14 +4,11 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Iterables;
-import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
-import com.google.common.primitives.Ints;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.NoneType;
-import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.ScalarType;
 import dev.symplan.ir.TensorType;
@@ -199,24 +196,6 @@ final class ValueReader {
         return Optional.empty();
       }
       values.add(value.get());
-    }
-    return Optional.of(values.build());
-  }
-
-  /** {@return a list of ranks, which fit 31 bits} */
-  Optional<ImmutableIntArray> ranks(GraphTextParser.RankListContext context) {
-    var values = ImmutableIntArray.builder(context.ranks.size());
-    for (var token : context.ranks) {
-      @Nullable Integer value = Ints.tryParse(token.getText());
-      if (value == null || !ProcessGroup.isRank(value)) {
-        report(
-            DiagnosticCode.BAD_GROUP,
-            token,
-            "'%s' is not a rank".formatted(token.getText()),
-            "ranks are 0 to " + (ProcessGroup.MAX_RANKS - 1));
-        return Optional.empty();
-      }
-      values.add(value);
     }
     return Optional.of(values.build());
   }

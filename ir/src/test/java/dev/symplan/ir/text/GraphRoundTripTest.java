@@ -21,6 +21,7 @@ import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class GraphRoundTripTest {
@@ -389,5 +390,47 @@ class GraphRoundTripTest {
               return x
             }
             """);
+  }
+
+  /** Long lists are printed as meshes and slices, short ones are not. */
+  @ParameterizedTest
+  @CsvSource({
+    "'mesh [16, 128, 8] dim 1', 'mesh [16, 128, 8] dim 1'",
+    "'mesh [16, 128, 8] dim 0', 'mesh [16, 1024] dim 0'",
+    "'mesh [16, 128, 8] dim 0, 2', 'mesh [16, 128, 8] dim 0, 2'",
+    "'mesh [4, 4, 4, 4] dim 1, 2', 'mesh [4, 16, 4] dim 1'",
+    "'mesh [64, 1] dim 1', 'mesh [64, 1] dim 1'",
+    "'mesh [64] dim 0', 'mesh [64] dim 0'",
+    "'mesh [1, 64] dim 0', 'mesh [64, 1] dim 1'",
+    "'mesh [2, 4] dim 0', '[0, 4], [1, 5], [2, 6], [3, 7]'",
+    "'[0:64:2], [1:64:2]', 'mesh [32, 2] dim 0'",
+    "'[1:64:2], [0:64:2]', '[1:65:2], [0:64:2]'",
+    "'[0:32], [34:66]', '[0:32], [34:66]'",
+    "'[39, 0:30, 40, 44]', '[39, 0:30, 40, 44]'",
+    "'[65535, 0:65535]', '[65535, 0:65535]'",
+    "'[0:65536]', 'mesh [65536] dim 0'"
+  })
+  void groups(String written, String printed) {
+    var program = parse("graph version 1\n\ngroup g = " + written + "\n");
+    var text = "graph version 1\n\ngroup g = " + printed + "\n";
+    assertThat(GraphPrinter.print(program)).isEqualTo(text);
+    assertThat(parse(text).groups()).isEqualTo(program.groups());
+  }
+
+  /** Each rank of a part differs from the first one only in the dimensions of the group. */
+  @Test
+  void partsOfMeshes() {
+    var groups =
+        parse(
+                """
+                graph version 1
+                group middle = mesh [2, 3, 2] dim 1
+                group outer = mesh [2, 3, 2] dim 0, 2
+                group listed = [0, 2, 4], [1, 3, 5], [6, 8, 10], [7, 9, 11]
+                group also = [0, 1, 6, 7], [2, 3, 8, 9], [4, 5, 10, 11]
+                """)
+            .groups();
+    assertThat(groups.get(0).members()).isEqualTo(groups.get(2).members());
+    assertThat(groups.get(1).members()).isEqualTo(groups.get(3).members());
   }
 }

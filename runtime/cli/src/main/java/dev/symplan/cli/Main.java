@@ -93,6 +93,7 @@ public final class Main {
             .put("compare-xla", CompareXlaCommand::new)
             .put("bisect", BisectCommand::new)
             .put("verify", VerifyCommand::new)
+            .put("simulate", SimulateCommand::new)
             .put("pack", PackCommand::new)
             .put("calibrate", CalibrateCommand::new)
             .put("bench", BenchCommand::of)

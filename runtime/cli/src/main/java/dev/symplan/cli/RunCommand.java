@@ -278,7 +278,7 @@ final class RunCommand extends ConsoleCommand {
 
     int call() {
       var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
-      var plan = Inputs.plan(input, planFor(device), console);
+      var plan = plan();
       var weightsFrom = weightsFile.or(() -> Weights.archiveOf(input));
       var weights = weightsFrom.map(file -> weights(file, plan)).orElse(Weights.NONE);
       try (var session = Session.open(plan, device, options)) {
@@ -295,6 +295,29 @@ final class RunCommand extends ConsoleCommand {
         }
         return code;
       }
+    }
+
+    /** Planned again if it is for other hosts than those on which the processes are. */
+    private Plan plan() {
+      var options = planFor(device);
+      var plan = Inputs.plan(input, options, console);
+      var started = world.flatMap(World::ranksOfHosts);
+      if (Inputs.isPlan(input)
+          || started.isEmpty()
+          || started.get().equals(plan.topology().hosts())
+          || started.get().stream().sum() != plan.worldSize()) {
+        return plan;
+      }
+      return options
+          .onHosts(started.get(), plan.target())
+          .map(
+              own -> {
+                var again = own.compiler().load(input);
+                console.progress(
+                    "planned for the hosts of the processes: " + again.topology().text());
+                return again;
+              })
+          .orElse(plan);
     }
 
     private Weights weights(Path file, Plan plan) {

@@ -54,6 +54,11 @@ class DocumentsTest {
     ConsolePage.check(Documents.ROOT.resolve("README.md"), DocumentsTest::located);
   }
 
+  @Test
+  void thePageOfTargetsSaysWhatTheCommandsPrint() {
+    ConsolePage.check(Documents.ROOT.resolve("docs/targets.md"), DocumentsTest::located);
+  }
+
   /** {@return a file of the project; what the capture of the README writes is a sample} */
   private static String located(String word) {
     return !word.contains("/")

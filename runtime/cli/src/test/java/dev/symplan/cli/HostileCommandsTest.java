@@ -115,6 +115,7 @@ class HostileCommandsTest {
           .putAll("diff", "plan")
           .putAll("compare-xla", "hlo", "buffers")
           .putAll("verify", "plan", "plan", "graph")
+          .putAll("simulate", "plan", "graph")
           .putAll("import", "graph", "fx", "pt2")
           .putAll("run", "graph", "plan")
           .putAll("pack", "csv")

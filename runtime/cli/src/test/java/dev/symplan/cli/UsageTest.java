@@ -122,4 +122,52 @@ class UsageTest {
     assertThat(result.code()).isEqualTo(ExitCode.FAILED);
     assertThat(result.err()).contains("none.graph: error[syntax]: the file contains no graph");
   }
+
+  /** Hosts other than the plan's, and rails and GPUs that are slower. */
+  @Test
+  void simulatesPlansOnOtherHosts() throws IOException {
+    var graph =
+        Files.writeString(
+            folder.resolve("sum.graph"),
+            """
+            graph version 1
+            group all = [0, 1, 2, 3]
+            graph g(x: f32[1048576]) {
+              r = _c10d_functional::all_reduce(x, "sum", "all")
+              return r
+            }
+            """);
+    var across = folder.resolve("across.plan");
+    var within = folder.resolve("within.plan");
+    assertThat(run("compile", graph, "--hosts", "2x2", "-o", across).code()).isZero();
+    assertThat(run("compile", graph, "-o", within).code()).isZero();
+
+    var usual = run("simulate", across);
+    assertThat(usual).isEqualTo(run("simulate", graph, "--hosts", "2x2"));
+    assertThat(usual.out()).contains("4 ranks on hosts 2x2").contains("rail 0:0          3 ");
+    assertThat(run("simulate", across, "--hosts", "4x1").out()).contains("4 ranks on hosts 4x1");
+    assertThat(run("simulate", within, "--hosts", "2x2").err())
+        .contains("the ranks of group 'all' must be in one NVLink domain; the hosts are 2x2");
+    assertThat(run("simulate", within, "--bucket", "off").err()).contains("is a plan");
+    assertThat(run("simulate", across, "--slow-rail", "1:1*0.5").out()).contains("rail 1:1");
+    assertThat(run("simulate", across, "--slow-gpu", "2:0*0.5").err())
+        .contains("--slow-gpu: no rank is on GPU 0 of host 2; the hosts are 2x2");
+    assertThat(run("simulate", across, "--slow-rail", "half").err())
+        .contains("'half' is not a GPU and a share of its rate, such as 3:1*0.5");
+    assertThat(run("simulate", across, "--format", "json").out())
+        .contains("\"format\" : \"symplan-simulation\"");
+  }
+
+  @Test
+  void hostsCanBeAFile() throws IOException {
+    var hosts = Files.writeString(folder.resolve("hosts.txt"), "gpu01 2\ngpu02 2 # the other\n");
+    assertThat(run("dump", SAMPLE, "--hosts", hosts))
+        .isEqualTo(run("dump", SAMPLE, "--hosts", "2x2"));
+    var wrong = Files.writeString(folder.resolve("wrong.txt"), "gpu01 2\ngpu02 two\n");
+    assertThat(run("dump", SAMPLE, "--hosts", wrong).err())
+        .contains("wrong.txt:2:7: error[bad-option]: 'two' is not a number of ranks")
+        .contains("gpu02 two\n   |       ^^^\n");
+    assertThat(run("dump", SAMPLE, "--hosts", folder.resolve("none.txt")).err())
+        .contains("none.txt' is neither a list of ranks on hosts, such as 4x8 or 8,4, nor a file");
+  }
 }

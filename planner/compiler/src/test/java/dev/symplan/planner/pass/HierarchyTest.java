@@ -77,6 +77,7 @@ class HierarchyTest {
           all_gather_into_tensor(x, 8, "g") | all_gather g.across nccl, all_gather g.within
           reduce_scatter_tensor(x, "max", 8, "g") | reduce_scatter g.within, reduce_scatter g.across nccl
           all_to_all_single(x, [], [], "g") | all_to_all g.within, all_to_all g.across nccl
+          broadcast(x, 6, "g") | broadcast g.across nccl, broadcast g.within
           """)
   void phasesAreWithinDomainsAndAcrossThem(String call, String phases) {
     var options = OPTIONS.withRewrites(OPTIONS.rewrites().withLayouts(Mode.AUTO));
@@ -114,6 +115,8 @@ class HierarchyTest {
           2x3,2 | [0, 1, 3, 4], [2, 5, 6, 7]   | all_reduce(x, "sum", "g") | UNEQUAL_DOMAINS
           2x4   | [0, 4, 1, 5], [2, 6, 3, 7]   | all_gather_into_tensor(x, 4, "g") | RANK_ORDER
           2x4   | [0, 4, 1, 5], [2, 6, 3, 7]   | all_reduce(x, "sum", "g") |
+          2x4   | [0, 4, 1, 5], [2, 6, 3, 7]   | broadcast(x, 2, "g") | RANK_ORDER
+          4x2   | [0, 1, 2, 3], [4, 5, 6, 7]   | broadcast(x, 3, "g") |
           """)
   void membersDecide(String hosts, String parts, String call, @Nullable Reason reason) {
     var plan = plan(hosts, OPTIONS, parts, graph("f32[64, 64]", call));
@@ -139,6 +142,13 @@ class HierarchyTest {
     var rewrite = only(plan("2x4", OPTIONS, EIGHT, graph(type, call)));
     assertThat(rewrite.reason()).isEqualTo(Reason.UNEVEN);
     assertThat(rewrite.detail()).isEqualTo(detail);
+  }
+
+  /** Rank 6 is at position 2 of the second domain. */
+  @Test
+  void phasesOfABroadcastHaveRootsOfTheirOwn() {
+    var plan = plan("2x4", OPTIONS, EIGHT, graph("f32[64, 64]", "broadcast(x, 6, \"g\")"));
+    assertThat(plan.forRank(0).collectives()).extracting(c -> c.root()).containsExactly(1, 2);
   }
 
   @Test

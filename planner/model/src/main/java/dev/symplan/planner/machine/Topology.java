@@ -129,8 +129,16 @@ public record Topology(ImmutableIntArray ends, int hostsPerDomain) {
    * {@return the hosts as text, for example {@code 4x8} or {@code 8,4}; {@link #hosts} reads it}
    */
   public String text() {
+    return text(hosts());
+  }
+
+  /**
+   * {@return the same of hosts}
+   *
+   * @param hosts how many ranks each has
+   */
+  public static String text(ImmutableIntArray hosts) {
     var items = new ArrayList<String>();
-    var hosts = hosts();
     for (int from = 0; from < hosts.length(); ) {
       int to = from;
       while (to < hosts.length() && hosts.get(to) == hosts.get(from)) {

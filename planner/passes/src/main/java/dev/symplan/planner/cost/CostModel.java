@@ -30,13 +30,33 @@ public final class CostModel {
    * @param reach how the ranks of its group lie
    */
   public double transferMicros(Kind kind, Variant variant, long bytes, Reach reach) {
-    double within = transferMicros(kind, variant, bytes, reach.ranks());
     return reach.isWithinDomain()
-        ? within
-        : Math.max(
-                within,
-                fixedMicros(variant, reach.ranks()) + railMicros(kind, variant, bytes, reach))
-            + target.network().latencyMicros() * hops(kind, reach.domains());
+        ? transferMicros(kind, variant, bytes, reach.ranks())
+        : crossing(kind, variant, bytes, reach).micros();
+  }
+
+  /**
+   * What a collective between NVLink domains takes, all in µs.
+   *
+   * @param within as much as within one domain
+   * @param fixed before its data is on the rails
+   * @param rail on a rail that nothing else uses
+   * @param latency after the last data has left
+   */
+  public record Crossing(double within, double fixed, double rail, double latency) {
+    /** {@return the time of the collective by itself} */
+    public double micros() {
+      return Math.max(within, fixed + rail) + latency;
+    }
+  }
+
+  /** {@return what a collective between domains consists of; parameters as above} */
+  public Crossing crossing(Kind kind, Variant variant, long bytes, Reach reach) {
+    return new Crossing(
+        transferMicros(kind, variant, bytes, reach.ranks()),
+        fixedMicros(variant, reach.ranks()),
+        railMicros(kind, variant, bytes, reach),
+        target.network().latencyMicros() * hops(kind, reach.domains()));
   }
 
   /**

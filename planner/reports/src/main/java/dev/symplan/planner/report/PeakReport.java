@@ -2,6 +2,7 @@ package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.text.RankText;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.Plan;
 import java.util.ArrayList;
@@ -71,7 +72,7 @@ final class PeakReport {
                 "%s arena%s: %s of %s live %s"
                     .formatted(
                         arena.arena().text(),
-                        several ? " of ranks " + index.ranks() : "",
+                        several ? " of ranks " + RankText.list(index.ranks()) : "",
                         Units.bytes(arena.live()),
                         Units.bytes(arena.bytes()),
                         index.when(arena.peakStep())))

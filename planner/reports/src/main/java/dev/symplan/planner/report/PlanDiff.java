@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.joint.ProgramGraph;
+import dev.symplan.ir.text.RankText;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArgDecision.Realization;
@@ -38,7 +39,7 @@ public final class PlanDiff {
     for (int i = 0; i < graphs; i++) {
       var from = new RankIndex(before.rankPlans().get(i), PlanReport.ranksOf(before, i));
       var to = new RankIndex(after.rankPlans().get(i), PlanReport.ranksOf(after, i));
-      var of = graphs == 1 ? "" : " of ranks " + to.ranks();
+      var of = graphs == 1 ? "" : " of ranks " + RankText.list(to.ranks());
       diff.add(chapters, "collectives" + of, diff.collectives(from, to));
       diff.add(chapters, "values" + of, values(from, to));
     }

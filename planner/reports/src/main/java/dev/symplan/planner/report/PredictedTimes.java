@@ -1,11 +1,9 @@
 package dev.symplan.planner.report;
 
 import com.google.common.primitives.ImmutableDoubleArray;
-import dev.symplan.ir.graph.Op;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.cost.StepCosts;
 import dev.symplan.planner.cost.Timeline;
-import dev.symplan.planner.cost.Work;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
@@ -23,15 +21,16 @@ record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, doub
 
   static PredictedTimes of(Plan plan, RankPlan rankPlan) {
     var costs = new CostModel(plan.target());
-    var values = rankPlan.graph().values();
+    var work = new StepCosts(costs, rankPlan);
     var transfers = new double[rankPlan.collectives().size()];
     for (int k = 0; k < transfers.length; k++) {
       var collective = rankPlan.collectives().get(k);
-      long bytes =
-          collective.operands().stream().mapToLong(id -> values.get(id).tensor().bytes()).sum();
       transfers[k] =
           costs.transferMicros(
-              collective.kind(), collective.variant(), bytes, groupSize(plan, collective.group()));
+              collective.kind(),
+              collective.variant(),
+              work.operandBytes(collective),
+              plan.topology().reach(plan.group(collective.group())));
     }
     var timeline = new Timeline(costs, transfers);
     int count = rankPlan.steps().size();
@@ -40,10 +39,8 @@ record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, doub
     for (int i = 0; i < count; i++) {
       begin[i] = timeline.micros();
       switch (rankPlan.steps().get(i)) {
-        case Step.Compute(int op) ->
-            timeline.compute(micros(rankPlan, costs, rankPlan.graph().ops().get(op)));
-        case Step.Fused(var ops) ->
-            timeline.compute(costs.kernelMicros(Work.of(rankPlan, ops).bytes()));
+        case Step.Compute _, Step.Fused _ ->
+            timeline.compute(work.computeMicros(rankPlan.steps().get(i)));
         case Step.Start(int k) -> {
           var stream = rankPlan.collectives().get(k).stream();
           timeline.start(k, stream);
@@ -68,29 +65,5 @@ record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, doub
         .mapToInt(group -> group.size())
         .findFirst()
         .orElse(plan.worldSize());
-  }
-
-  private static double micros(RankPlan plan, CostModel costs, Op op) {
-    return isJoined(plan, op) ? 0 : costs.computeMicros(op);
-  }
-
-  /** Whether what a concatenation joins was written where its result lies. */
-  private static boolean isJoined(RankPlan plan, Op op) {
-    if (!op.def().has(OpTrait.CONCATENATION)) {
-      return false;
-    }
-    var result = plan.placement(op.result());
-    long next = result.offset();
-    for (var piece : op.args().getFirst().operands()) {
-      var placement = plan.placement(piece);
-      if (piece.tensor().numel() > 0
-          && (placement.buffer() != result.buffer()
-              || placement.offset() != next
-              || placement.isShard())) {
-        return false;
-      }
-      next += piece.tensor().bytes();
-    }
-    return true;
   }
 }

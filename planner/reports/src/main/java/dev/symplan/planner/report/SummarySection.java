@@ -2,6 +2,7 @@ package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.text.RankText;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.plan.ArgDecision.Realization;
@@ -160,7 +161,7 @@ final class SummarySection {
             "%s%s: %s live %s, %s %% fragmented"
                 .formatted(
                     arena.arena().text(),
-                    plan.rankPlans().size() == 1 ? "" : " of ranks " + index.ranks(),
+                    plan.rankPlans().size() == 1 ? "" : " of ranks " + RankText.list(index.ranks()),
                     Units.bytes(arena.live()),
                     index.when(arena.peakStep()),
                     String.format(Locale.ROOT, "%.1f", arena.fragmentation())))

@@ -1,5 +1,6 @@
 package dev.symplan.planner.verify;
 
+import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.DiagnosticSink;
@@ -238,8 +239,13 @@ final class AgreementRules {
   }
 
   private void checkPeers(int k) {
+    // Where all ranks of a part mean that part, one of them stands for all.
+    var agreed = Sets.<ImmutableIntArray>newIdentityHashSet();
     for (int rank = 0; rank < plan.worldSize(); rank++) {
       var members = members(k, rank);
+      if (!agreed.add(members)) {
+        continue;
+      }
       for (int i = 0; i < members.length(); i++) {
         int peer = members.get(i);
         if (!members(k, peer).equals(members)) {

@@ -13,6 +13,7 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.doctor.Diagnosis;
 import java.lang.reflect.Field;
@@ -49,14 +50,7 @@ public final class CompileFlags {
       completionCandidates = TargetNames.class)
   private Optional<String> target = Optional.empty();
 
-  @Option(
-      names = "--hosts",
-      paramLabel = "HOSTS",
-      description = {
-        "How many ranks each host has: 4x8 (four hosts of 8) or 8,4 (two hosts). Ranks fill hosts"
-            + " in order (default: as many on each host as the target has GPUs)."
-      })
-  private Optional<String> hosts = Optional.empty();
+  @Mixin private HostsFlag hosts;
 
   @Option(
       names = "--graph",
@@ -233,6 +227,8 @@ public final class CompileFlags {
   /** Whether the plan is run, for which some options hold as well. */
   private boolean runs;
 
+  private boolean simulates;
+
   private Optional<Target> here = Optional.empty();
 
   /**
@@ -246,8 +242,10 @@ public final class CompileFlags {
             option ->
                 option.userObject() instanceof Field field
                     && (field.getDeclaringClass() == CompileFlags.class
+                        || field.getDeclaringClass() == HostsFlag.class
                         || field.getDeclaringClass() == ProgramFlags.class)
-                    && !(runs && option.longestName().equals("--multicast")))
+                    && !(runs && option.longestName().equals("--multicast"))
+                    && !(simulates && option.longestName().equals("--hosts")))
         .findFirst()
         .ifPresent(
             option -> {
@@ -261,6 +259,25 @@ public final class CompileFlags {
   public CompileFlags forBackend(Backend device) {
     backend = device.variants(multicast());
     return this;
+  }
+
+  /** {@return these options, for a plan that may be there already, and run on other hosts} */
+  public CompileFlags toSimulate() {
+    simulates = true;
+    return this;
+  }
+
+  /**
+   * {@return these options for hosts on which processes were started; empty if the options name
+   * hosts, or if these have more ranks than a host of the target}
+   */
+  public Optional<CompileFlags> onHosts(ImmutableIntArray started, Target machine) {
+    return hosts.start(started, machine) ? Optional.of(this) : Optional.empty();
+  }
+
+  /** {@return the hosts that a plan runs on: those that are given, or its own} */
+  public Topology topology(Plan plan) {
+    return hosts.topology(spec, plan);
   }
 
   /** {@return these options, for a plan that a backend runs then, which may be there already} */
@@ -339,7 +356,7 @@ public final class CompileFlags {
     donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
     return program
         .options(spec)
-        .withHosts(hosts.map(this::hosts).orElse(ImmutableIntArray.of()))
+        .withHosts(hosts.ranks(spec))
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
         .withFreeVariants(freeVariants)
@@ -371,15 +388,6 @@ public final class CompileFlags {
           "--memory-limit: '%s' is not a size such as 24GiB, 512MiB or 1000000".formatted(text));
     }
     return bytes;
-  }
-
-  private ImmutableIntArray hosts(String text) {
-    return Topology.hosts(text)
-        .orElseThrow(
-            () ->
-                usage(
-                    "--hosts: '%s' is not a list of ranks on hosts, such as 4x8 or 8,4"
-                        .formatted(text)));
   }
 
   private MemorySpace space(String option, String text) {

@@ -1,11 +1,15 @@
 package dev.symplan.runtime.launch;
 
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.runtime.failure.RunException;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Optional;
 
 /**
  * A host of a run, by what distinguishes it from the others.
@@ -41,6 +45,24 @@ public record Host(String id, String name) {
     }
     // Containers may give several hosts the same name, or one host several names.
     return new Host(read("/proc/sys/kernel/random/boot_id", name), name);
+  }
+
+  /**
+   * {@return how many ranks each host has; empty if the ranks of a host do not follow one another}
+   *
+   * @param hosts of the ranks
+   */
+  static Optional<ImmutableIntArray> ranks(List<Host> hosts) {
+    var counts = new LinkedHashMap<String, Integer>();
+    var last = "";
+    for (var host : hosts) {
+      if (!host.id().equals(last) && counts.containsKey(host.id())) {
+        return Optional.empty();
+      }
+      last = host.id();
+      counts.merge(last, 1, Integer::sum);
+    }
+    return Optional.of(ImmutableIntArray.copyOf(counts.values()));
   }
 
   private static String read(String file, String otherwise) {

@@ -79,15 +79,9 @@ final class HostAgreement {
   }
 
   private static String advice(List<Host> hosts) {
-    int size = hosts.size();
-    var ends =
-        IntStream.rangeClosed(1, size)
-            .filter(end -> end == size || !hosts.get(end).id().equals(hosts.get(end - 1).id()))
-            .toArray();
-    boolean inOrder = hosts.stream().map(Host::id).distinct().count() == ends.length;
-    return inOrder
-        ? "Plan for these hosts: --hosts " + new Topology(ImmutableIntArray.copyOf(ends), 1).text()
-        : "Start the ranks of each host one after another";
+    return Host.ranks(hosts)
+        .map(ranks -> "Plan for these hosts: --hosts " + Topology.text(ranks))
+        .orElse("Start the ranks of each host one after another");
   }
 
   /** {@return for example {@code ranks 0, 1 are on a, rank 2 is on b}} */

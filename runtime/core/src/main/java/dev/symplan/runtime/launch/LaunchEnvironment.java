@@ -1,8 +1,13 @@
 package dev.symplan.runtime.launch;
 
+import com.google.common.base.Splitter;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.failure.RunException;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Map;
 import java.util.Optional;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -63,6 +68,10 @@ public record LaunchEnvironment(
   private static final String BATCH_STEP = "4294967291";
 
   private static final String INTERACTIVE_STEP = "4294967290";
+
+  /** How many tasks a node has, and how many such nodes follow one another. */
+  private static final Pattern TASKS =
+      Pattern.compile("([1-9][0-9]{0,5})(?:\\(x([1-9][0-9]{0,5})\\))?");
 
   private static final String LOOPBACK = "127.0.0.1";
 
@@ -151,6 +160,7 @@ public record LaunchEnvironment(
           "RANK",
           "WORLD_SIZE",
           "LOCAL_RANK",
+          localSize("LOCAL_WORLD_SIZE", Launcher.TORCHRUN),
           areSame("LOCAL_WORLD_SIZE", "WORLD_SIZE")
               ? LOOPBACK
               : required("MASTER_ADDR", Launcher.TORCHRUN),
@@ -164,6 +174,7 @@ public record LaunchEnvironment(
           "OMPI_COMM_WORLD_RANK",
           "OMPI_COMM_WORLD_SIZE",
           "OMPI_COMM_WORLD_LOCAL_RANK",
+          localSize("OMPI_COMM_WORLD_LOCAL_SIZE", Launcher.MPIRUN),
           master(oneHost, "", "mpirun -x MASTER_ADDR=HOST, the host of rank 0"),
           job("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"));
     }
@@ -177,8 +188,56 @@ public record LaunchEnvironment(
           "SLURM_PROCID",
           step,
           "SLURM_LOCALID",
+          tasksHere(step),
           master(value(nodes).equals("1"), firstNode(value(list)), "MASTER_ADDR=HOST"),
           job("SLURM_JOB_ID", "SLURM_STEP_ID"));
+    }
+
+    /** A variable, and how many processes it says are on this host. */
+    private record Stated(String name, int number) {}
+
+    private Optional<Stated> localSize(String name, Launcher launcher) {
+      return hasAny(name)
+          ? Optional.of(new Stated(name, number(name, launcher, 1)))
+          : Optional.empty();
+    }
+
+    /**
+     * Reads a list as {@code 8(x3),4}: three nodes of eight tasks and one of four.
+     *
+     * @param size the variable with the number of tasks, of the job or of the step as the list is
+     */
+    private Optional<Stated> tasksHere(String size) {
+      var name = size.equals("SLURM_NTASKS") ? "SLURM_TASKS_PER_NODE" : "SLURM_STEP_TASKS_PER_NODE";
+      if (!hasAny(name)) {
+        return Optional.empty();
+      }
+      var nodes = new ArrayList<Integer>();
+      for (var item : Splitter.on(',').split(value(name))) {
+        var match = TASKS.matcher(item);
+        if (!match.matches()) {
+          throw new RunException(
+              "%s is '%s', which is not a list such as 8(x3),4".formatted(name, value(name)));
+        }
+        int times = match.group(2) == null ? 1 : Integer.parseInt(match.group(2));
+        nodes.addAll(Collections.nCopies(times, Integer.parseInt(match.group(1))));
+      }
+      int all = nodes.stream().mapToInt(tasks -> tasks).sum();
+      if (all != number(size, Launcher.SRUN, 1)) {
+        throw new RunException(
+            "%s is %s, which is %s, but %s is %s"
+                .formatted(name, value(name), Units.count(all, "task"), size, value(size)));
+      }
+      if (!hasAny("SLURM_NODEID")) {
+        return Optional.empty();
+      }
+      int node = number("SLURM_NODEID", Launcher.SRUN, 0);
+      if (node >= nodes.size()) {
+        throw new RunException(
+            "SLURM_NODEID is %s, but %s is %s, which is %s"
+                .formatted(node, name, value(name), Units.count(nodes.size(), "node")));
+      }
+      return Optional.of(new Stated(name, nodes.get(node)));
     }
 
     private String master(boolean oneHost, String first, String advice) {
@@ -230,6 +289,7 @@ public record LaunchEnvironment(
         String rankName,
         String sizeName,
         String local,
+        Optional<Stated> localSize,
         String host,
         String job) {
       int rank = number(rankName, launcher, 0);
@@ -244,6 +304,20 @@ public record LaunchEnvironment(
             "%s is %s, but %s is %s: there are fewer processes in all"
                 .formatted(local, localRank, sizeName, size));
       }
+      localSize.ifPresent(
+          here -> {
+            if (localRank >= here.number() || here.number() > size) {
+              throw new RunException(
+                  "%s is %s and %s is %s, but %s says that this host has %s"
+                      .formatted(
+                          sizeName,
+                          size,
+                          local,
+                          localRank,
+                          here.name(),
+                          Units.count(here.number(), "process")));
+            }
+          });
       return new LaunchEnvironment(
           launcher,
           rank,

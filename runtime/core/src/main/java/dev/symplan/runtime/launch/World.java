@@ -2,6 +2,7 @@ package dev.symplan.runtime.launch;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.failure.Failure;
 import dev.symplan.runtime.failure.RunException;
@@ -102,6 +103,13 @@ public final class World implements AutoCloseable {
   /** {@return the host of each rank} */
   public ImmutableList<Host> hosts() {
     return hosts;
+  }
+
+  /**
+   * {@return how many ranks each host has; empty if the ranks of a host do not follow one another}
+   */
+  public Optional<ImmutableIntArray> ranksOfHosts() {
+    return Host.ranks(hosts);
   }
 
   /** {@return whether all processes are on the same host} */

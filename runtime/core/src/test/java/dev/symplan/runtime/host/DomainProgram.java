@@ -26,7 +26,7 @@ record DomainProgram(ImmutableIntArray hosts, String text) {
   private static final List<ReduceOp> OPS =
       List.of(ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX);
 
-  /** Half of them are reduced, as that has most phases. */
+  /** Most of them are reduced, as that has most phases. */
   private static final List<Kind> KINDS =
       List.of(
           Kind.ALL_REDUCE,
@@ -34,7 +34,8 @@ record DomainProgram(ImmutableIntArray hosts, String text) {
           Kind.ALL_REDUCE,
           Kind.ALL_GATHER,
           Kind.REDUCE_SCATTER,
-          Kind.ALL_TO_ALL);
+          Kind.ALL_TO_ALL,
+          Kind.BROADCAST);
 
   static DomainProgram draw(Random random) {
     var hosts = hosts(random);
@@ -145,7 +146,9 @@ record DomainProgram(ImmutableIntArray hosts, String text) {
       case ALL_TO_ALL ->
           "_c10d_functional::all_to_all_single(x%s, [], [], \"%s\")".formatted(i, name);
       case ALL_REDUCE -> "_c10d_functional::all_reduce(x%s, \"%s\", \"%s\")".formatted(i, op, name);
-      case BROADCAST, CUSTOM -> throw new IllegalArgumentException("not drawn: " + kind);
+      case BROADCAST ->
+          "_c10d_functional::broadcast(x%s, %s, \"%s\")".formatted(i, random.nextInt(size), name);
+      case CUSTOM -> throw new IllegalArgumentException("not drawn: " + kind);
     };
   }
 }

@@ -2,6 +2,7 @@ package dev.symplan.runtime.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Fuzz;
@@ -14,6 +15,7 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
+import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Action;
@@ -27,6 +29,8 @@ import java.util.Random;
 import java.util.Set;
 import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Collectives in phases give the same bits as others where no sum is rounded. */
 class HierarchyRunTest {
@@ -47,9 +51,57 @@ class HierarchyRunTest {
             Rewrite.Reason.RANK_ORDER,
             Rewrite.Reason.UNEVEN);
     assertThat(kinds)
-        .contains(Kind.ALL_REDUCE, Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL);
+        .contains(
+            Kind.ALL_REDUCE, Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL, Kind.BROADCAST);
     assertThat(made)
         .contains("2 domains of 2", "3 domains of 2", "2 domains of 4", "4 domains of 4");
+  }
+
+  /** From every rank: across from its domain, then within from its position. */
+  @ParameterizedTest
+  @ValueSource(strings = {"2x2", "3x2", "2x4", "4x4"})
+  void broadcastsComeFromEachRoot(String hosts) {
+    var options =
+        CompileOptions.DEFAULT
+            .withHosts(Topology.hosts(hosts).orElseThrow())
+            .withRewrites(RewriteOptions.OFF.withHierarchical(Mode.ON));
+    int ranks = Topology.hosts(hosts).orElseThrow().stream().sum();
+    var all = ProcessGroup.world("all", ranks).members().getFirst();
+    for (int root = 0; root < ranks; root++) {
+      var text =
+          """
+          graph version 1
+          group all = %s
+          graph g(x: i32[5, 7]) {
+            r = _c10d_functional::broadcast(x, %s, "all")
+            w = _c10d_functional::wait_tensor(r)
+            return w
+          }
+          """
+              .formatted(all, root);
+      var plan =
+          Compiler.forTarget(Target.H200_X4)
+              .with(options)
+              .compile(GraphParser.parse(new SourceFile("broadcast.graph", text)));
+      assertThat(plan.forRank(0).collectives())
+          .extracting(CollectivePlan::group)
+          .containsExactly("all.across", "all.within");
+      try (var session = Session.open(plan, new HostBackend())) {
+        for (int rank = 0; rank < ranks; rank++) {
+          var input = Programs.flat(session.input(rank, 0).orElseThrow());
+          for (long i = 0; i < input.type().numel(); i++) {
+            input.set(100 * rank + i, i);
+          }
+        }
+        session.run();
+        for (int rank = 0; rank < ranks; rank++) {
+          var output = Programs.flat(session.output(rank, 0).orElseThrow());
+          for (long i = 0; i < output.type().numel(); i++) {
+            assertThat(output.get(i)).as("root %s, rank %s", root, rank).isEqualTo(100 * root + i);
+          }
+        }
+      }
+    }
   }
 
   private void check(long seed) {

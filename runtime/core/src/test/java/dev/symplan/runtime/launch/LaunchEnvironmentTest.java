@@ -72,7 +72,7 @@ class LaunchEnvironmentTest {
   @Test
   void processesOfOneHostNeedNoNameOfIt() {
     assertThat(of(with(TORCHRUN, "LOCAL_WORLD_SIZE", "4")).host()).isEqualTo("127.0.0.1");
-    assertThat(of(with(TORCHRUN, "LOCAL_WORLD_SIZE", "2")).host()).isEqualTo("localhost");
+    assertThat(of(with(TORCHRUN, "LOCAL_WORLD_SIZE", "3")).host()).isEqualTo("localhost");
     assertThat(of(with(MPIRUN, "MASTER_ADDR", "gpu1")).host()).isEqualTo("127.0.0.1");
     assertThat(of(with(with(SRUN, "SLURM_NNODES", "1"), "MASTER_ADDR", "gpu1")).host())
         .isEqualTo("127.0.0.1");
@@ -176,5 +176,52 @@ class LaunchEnvironmentTest {
     assertThat(access.toString()).doesNotContain(token);
     assertThat(of(with(TORCHRUN, "SYMPLAN_STORE_ADDRESS", "10.0.0.1")).access().address())
         .isEqualTo("10.0.0.1");
+  }
+
+  /** Of what says how many processes this host has, nothing may contradict the rest. */
+  @ParameterizedTest
+  @CsvSource({
+    "LOCAL_WORLD_SIZE, 3, ''",
+    "LOCAL_WORLD_SIZE, 4, ''",
+    "LOCAL_WORLD_SIZE, 2, 'LOCAL_RANK is 2, but LOCAL_WORLD_SIZE says that this host has 2 proc'",
+    "LOCAL_WORLD_SIZE, 5, 'LOCAL_RANK is 2, but LOCAL_WORLD_SIZE says that this host has 5 proc'",
+    "LOCAL_WORLD_SIZE, 0, 'LOCAL_WORLD_SIZE is 0, less than 1'",
+    "LOCAL_WORLD_SIZE, four, 'LOCAL_WORLD_SIZE is ''four'', which is not a number'"
+  })
+  void localSizesFit(String name, String value, String message) {
+    check(with(TORCHRUN, name, value), message);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "'4(x2)', 1, ''",
+    "'2,6', 1, ''",
+    "'6,2', 1, ''",
+    "'6,1(x2)', 2, 'but SLURM_TASKS_PER_NODE says that this host has 1 process'",
+    "'8(x3),4', 1, 'SLURM_TASKS_PER_NODE is 8(x3),4, which is 28 tasks, but SLURM_NTASKS is 8'",
+    "'4,4', 2, 'SLURM_NODEID is 2, but SLURM_TASKS_PER_NODE is 4,4, which is 2 nodes'",
+    "'4(x2', 1, 'SLURM_TASKS_PER_NODE is ''4(x2'', which is not a list such as 8(x3),4'",
+    "'4,', 1, 'is not a list such as'",
+    "'0,8', 1, 'is not a list such as'"
+  })
+  void tasksPerNodeFit(String tasks, String node, String message) {
+    check(with(with(SRUN, "SLURM_TASKS_PER_NODE", tasks), "SLURM_NODEID", node), message);
+    // Those of the step are not compared with the tasks of the job.
+    var ofStep = with(with(SRUN, "SLURM_STEP_NUM_TASKS", "8"), "SLURM_TASKS_PER_NODE", "99");
+    check(
+        with(with(ofStep, "SLURM_STEP_TASKS_PER_NODE", tasks), "SLURM_NODEID", node),
+        message
+            .replace("SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE")
+            .replace("SLURM_NTASKS", "SLURM_STEP_NUM_TASKS"));
+  }
+
+  private static void check(Map<String, String> variables, String message) {
+    if (message.isEmpty()) {
+      assertThat(of(variables).size()).isPositive();
+    } else {
+      assertThatThrownBy(() -> of(variables))
+          .isInstanceOf(RunException.class)
+          .hasMessageContaining(message);
+    }
   }
 }

@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.OptionalInt;
+import java.util.stream.IntStream;
 
 /** Chooses the graph of a program that each rank runs. */
 public final class GraphChoice {
@@ -35,21 +36,31 @@ public final class GraphChoice {
           "graphs: " + names(program));
     }
     int ranks = statedRanks(options).orElseGet(() -> impliedRanks(program, named));
-    var graphOfRank = new ArrayList<Graph>();
+    var running = running(named, ranks);
     for (int rank = 0; rank < ranks; rank++) {
-      int own = rank;
-      var running = named.stream().filter(g -> g.runsOn(own)).toList();
-      if (running.size() != 1) {
+      int graphs = running.get(rank).size();
+      if (graphs != 1) {
         throw wrong(
             DiagnosticCode.RANKS_DISAGREE,
             named.getFirst().span(),
-            "%s called '%s' run on rank %s"
-                .formatted(Units.count(running.size(), "graph"), name, rank),
+            "%s called '%s' run on rank %s".formatted(Units.count(graphs, "graph"), name, rank),
             "each rank runs exactly one: graph %s(…) ranks [0, 1] {".formatted(name));
       }
-      graphOfRank.add(running.getFirst());
     }
-    return graphOfRank;
+    return running.stream().map(List::getFirst).toList();
+  }
+
+  /** {@return for each rank, the graphs that it runs} */
+  private static List<List<Graph>> running(List<Graph> graphs, int ranks) {
+    var running = new ArrayList<List<Graph>>();
+    for (int rank = 0; rank < ranks; rank++) {
+      running.add(new ArrayList<>(1));
+    }
+    for (var graph : graphs) {
+      var own = graph.ranks().isEmpty() ? IntStream.range(0, ranks) : graph.ranks().stream();
+      own.filter(rank -> rank < ranks).forEach(rank -> running.get(rank).add(graph));
+    }
+    return running;
   }
 
   /**

@@ -30,12 +30,14 @@ import java.util.function.Function;
  *   <li>all_reduce: reduce_scatter within, all_reduce across, all_gather within;
  *   <li>all_gather: across, then within, whose slices go to [d, m] from [m, d];
  *   <li>reduce_scatter: within, of slices that go from [d, m] to [m, d], then across;
- *   <li>all_to_all: within, with [m, d] on both sides, then across.
+ *   <li>all_to_all: within, with [m, d] on both sides, then across;
+ *   <li>broadcast: across, from the root's domain, then within, from the root's position.
  * </ul>
  *
- * <p>Each slice crosses the network once, on the rail of one rank. What follows a phase across
- * domains comes right before its result is needed or the next collective starts, so that compute
- * runs beside that phase.
+ * <p>Each slice crosses the network once, on the rail of one rank. In a broadcast, the ranks at
+ * other positions send across, too, what nobody reads: all ranks have the same collectives. What
+ * follows a phase across domains comes right before its result is needed or the next collective
+ * starts, so that compute runs beside that phase.
  */
 final class DomainPhases {
   private static final String FUNCTIONAL = "_c10d_functional::";
@@ -153,8 +155,11 @@ final class DomainPhases {
           var received = within(Kind.ALL_TO_ALL, byRank, "_by_rank");
           give(across(Kind.ALL_TO_ALL, turned(received, ranks, "_within")));
         }
-        case BROADCAST, CUSTOM ->
-            throw new IllegalArgumentException(collective.name() + " has no phases");
+        case BROADCAST -> {
+          var roots = across(Kind.BROADCAST, sent);
+          later(() -> give(within(Kind.BROADCAST, roots, "_within")));
+        }
+        case CUSTOM -> throw new IllegalArgumentException(collective.name() + " has no phases");
       }
     }
 
@@ -200,7 +205,13 @@ final class DomainPhases {
               args.add(Arg.Seq.of(), Arg.Seq.of());
               yield "all_to_all_single";
             }
-            case BROADCAST, CUSTOM -> throw new IllegalArgumentException(kind + " is no phase");
+            case BROADCAST -> {
+              boolean within = group.equals(groups.within().name());
+              long root = collective.root();
+              args.add(new Arg.Int(within ? root % ranks : root / ranks));
+              yield "broadcast";
+            }
+            case CUSTOM -> throw new IllegalArgumentException(kind + " is no phase");
           };
       args.add(new Arg.Str(group));
       var def = BuiltinOps.registry().get(FUNCTIONAL + op + (several ? "_coalesced" : ""));

@@ -3,6 +3,7 @@ package dev.symplan.planner.pass.rewrite;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Maps;
+import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Diagnostic;
@@ -88,24 +89,43 @@ public final class Groups {
       return;
     }
     var ofGraph = distinct.stream().map(graph -> Collective.allOf(graph.ops())).toList();
-    var collectives = GraphChoice.indices(graphOfRank).asList().stream().map(ofGraph::get).toList();
-    for (int rank = 0; rank < graphOfRank.size(); rank++) {
-      var own = collectives.get(rank);
-      for (int k = 0; k < own.size(); k++) {
-        var ranks = part(own.get(k).group(), rank);
-        for (int peer : ranks.asList()) {
-          var theirs = collectives.get(peer).get(k);
-          if (!part(theirs.group(), peer).equals(ranks)) {
-            report(
-                own.get(k),
-                "'%s' of rank %s is for the ranks %s, but on rank %s it is for the ranks %s"
-                    .formatted(own.get(k).name(), rank, ranks, peer, part(theirs.group(), peer)),
-                "give the collective the same ranks on all of them");
-            return;
-          }
+    var graphs = GraphChoice.indices(graphOfRank);
+    var checked = new HashSet<List<String>>();
+    for (int k = 0; k < ofGraph.getFirst().size(); k++) {
+      int position = k;
+      var collectives = ofGraph.stream().map(own -> own.get(position)).toList();
+      if (checked.add(collectives.stream().map(Collective::group).toList())
+          && !peersAgree(collectives, graphs)) {
+        return;
+      }
+    }
+  }
+
+  /**
+   * @param collectives by graph, those that meet
+   */
+  private boolean peersAgree(List<Collective> collectives, ImmutableIntArray graphs) {
+    // Where all ranks of a part mean that part, one of them stands for all.
+    var agreed = Sets.<ImmutableIntArray>newIdentityHashSet();
+    for (int rank = 0; rank < graphs.length(); rank++) {
+      var own = collectives.get(graphs.get(rank));
+      var ranks = part(own.group(), rank);
+      if (!agreed.add(ranks)) {
+        continue;
+      }
+      for (int peer : ranks.asList()) {
+        var theirs = part(collectives.get(graphs.get(peer)).group(), peer);
+        if (!theirs.equals(ranks)) {
+          report(
+              own,
+              "'%s' of rank %s is for the ranks %s, but on rank %s it is for the ranks %s"
+                  .formatted(own.name(), rank, ranks, peer, theirs),
+              "give the collective the same ranks on all of them");
+          return false;
         }
       }
     }
+    return true;
   }
 
   private ImmutableIntArray part(String group, int rank) {

@@ -130,10 +130,10 @@ public final class Hierarchy implements Rewriter {
     /** Whether it is a functional collective that has phases. */
     private static boolean isPlain(Collective collective) {
       return switch (collective.kind()) {
-        case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL ->
+        case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, BROADCAST ->
             collective.op().def().name().namespace().startsWith("_c10d_functional")
                 && !collective.op().def().schema().mutates();
-        case BROADCAST, CUSTOM -> false;
+        case CUSTOM -> false;
       };
     }
 

@@ -7,6 +7,7 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.text.GraphPrinter;
+import dev.symplan.ir.text.RankText;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.pass.Fact;
 import dev.symplan.planner.pass.GraphState;
@@ -210,7 +211,12 @@ final class PassText {
       return text.apply(0);
     }
     return IntStream.range(0, graph.classes().size())
-        .mapToObj(c -> "ranks " + graph.classes().get(c).ranks() + "\n" + text.apply(c))
+        .mapToObj(
+            c ->
+                "ranks "
+                    + RankText.list(graph.classes().get(c).ranks().asList())
+                    + "\n"
+                    + text.apply(c))
         .collect(Collectors.joining("\n"));
   }
 }

@@ -1,5 +1,6 @@
 package dev.symplan.planner.report.render;
 
+import dev.symplan.ir.text.RankText;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.Row;
 import dev.symplan.planner.report.View;
@@ -22,7 +23,8 @@ public final class DotRenderer {
       out.append("  label=")
           .append(
               quoted(
-                  "%s · ranks %s · %s".formatted(report.name(), section.ranks(), report.target())))
+                  "%s · ranks %s · %s"
+                      .formatted(report.name(), RankText.list(section.ranks()), report.target())))
           .append(";\n  node [fontname=\"sans-serif\", shape=box, style=filled,")
           .append(" fillcolor=\"#ffffff\"];\n  edge [fontname=\"sans-serif\", fontsize=9];\n");
       nodes

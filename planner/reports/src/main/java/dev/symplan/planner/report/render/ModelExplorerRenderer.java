@@ -2,6 +2,7 @@ package dev.symplan.planner.report.render;
 
 import com.fasterxml.jackson.core.JsonGenerator;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.text.RankText;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.Row;
 import dev.symplan.planner.report.Section;
@@ -71,7 +72,7 @@ public final class ModelExplorerRenderer {
   private static String id(PlanReport report, Section section) {
     return report.sections(View.GRAPH).size() == 1
         ? report.name()
-        : "%s of ranks %s".formatted(report.name(), section.ranks());
+        : "%s of ranks %s".formatted(report.name(), RankText.list(section.ranks()));
   }
 
   private static void graph(JsonGenerator json, PlanReport report, Section section)

@@ -1,6 +1,7 @@
 package dev.symplan.planner.report.render;
 
 import com.google.common.base.Strings;
+import dev.symplan.ir.text.RankText;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.Row;
 import dev.symplan.planner.report.Section;
@@ -77,7 +78,9 @@ public final class TextRenderer {
           .append(String.join("\n", section.lines()))
           .append('\n');
     }
-    return named && !out.isEmpty() ? "ranks " + section.ranks() + "\n" + out : out.toString();
+    return named && !out.isEmpty()
+        ? "ranks " + RankText.list(section.ranks()) + "\n" + out
+        : out.toString();
   }
 
   private static String body(Section section) {

@@ -1,0 +1,340 @@
+package dev.symplan.planner.simulate;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.cost.CostModel.Crossing;
+import dev.symplan.planner.plan.Step;
+import dev.symplan.planner.plan.StreamKind;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.Deque;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.Set;
+import java.util.function.ToDoubleFunction;
+
+/**
+ * Carries out the steps of all ranks at predicted times, as {@link
+ * dev.symplan.planner.cost.Timeline} does for one: compute runs step by step, a stream runs one
+ * collective at a time. In addition, a collective begins when the last of its ranks has come to it,
+ * and collectives that are on a rail at the same time have equal shares of it. One that is slowed
+ * down on one rail waits on the others.
+ *
+ * <p>One player stands for all ranks of a kind.
+ */
+final class Simulation {
+
+  private record Event(double time, long order, Runnable action) {}
+
+  private record Issued(int collective, double time) {}
+
+  private record Meeting(int collective, ImmutableIntArray kinds) {}
+
+  /** The ranks of a kind. */
+  private final class Player {
+    final int kind;
+    final int rank;
+    final List<Step> steps;
+    final double[] micros;
+    final Flow[] flows;
+    final Map<StreamKind, Deque<Issued>> queues = new EnumMap<>(StreamKind.class);
+    final Map<StreamKind, Double> free = new EnumMap<>(StreamKind.class);
+    double compute;
+    double now;
+    double busy;
+    double shared;
+    int next;
+
+    /** The collective without which it cannot go on; -1 for none. */
+    int awaited = -1;
+
+    Player(int kind) {
+      this.kind = kind;
+      this.rank = kinds.ranks().get(kind);
+      this.steps = job.plan().forRank(rank).steps();
+      this.micros =
+          job.compute().get(job.plan().planOfRank().get(rank)).stream()
+              .map(alone -> alone / scenario.compute(rank))
+              .toArray();
+      this.flows = new Flow[job.plan().forRank(rank).collectives().size()];
+    }
+
+    Deque<Issued> queue(StreamKind stream) {
+      return queues.computeIfAbsent(stream, _ -> new ArrayDeque<>());
+    }
+
+    StreamKind stream(int k) {
+      return job.plan().forRank(rank).collectives().get(k).stream();
+    }
+  }
+
+  private final Job job;
+  private final Scenario scenario;
+  private final CostModel costs;
+  private final RankKinds kinds;
+  private final List<Flow> flows = new ArrayList<>();
+  private final List<Player> players = new ArrayList<>();
+  private final PriorityQueue<Event> events =
+      new PriorityQueue<>(Comparator.comparingDouble(Event::time).thenComparingLong(Event::order));
+
+  /** Those that are on rails now. */
+  private final Set<Flow> sending = new LinkedHashSet<>();
+
+  private double clock;
+
+  /** When their shares changed last. */
+  private double lastShared;
+
+  private long order;
+
+  private Simulation(Scenario scenario) {
+    this.job = scenario.job();
+    this.scenario = scenario;
+    this.costs = new CostModel(job.plan().target());
+    this.kinds = RankKinds.of(scenario);
+    for (int kind = 0; kind < kinds.count(); kind++) {
+      players.add(new Player(kind));
+    }
+  }
+
+  /** {@return what a step takes} */
+  static SimulatedStep run(Scenario scenario) {
+    var simulation = new Simulation(scenario);
+    simulation.meet();
+    simulation.play();
+    return simulation.result();
+  }
+
+  /** Those who meet in a collective share its flow; the one that sends most decides its time. */
+  private void meet() {
+    var meetings = new HashMap<Meeting, List<Player>>();
+    for (var player : players) {
+      for (int k = 0; k < player.flows.length; k++) {
+        var met = new Meeting(k, kinds.met(job.group(player.rank, k), player.rank));
+        meetings.computeIfAbsent(met, _ -> new ArrayList<>()).add(player);
+      }
+    }
+    meetings.forEach(
+        (meeting, met) -> {
+          int k = meeting.collective();
+          var most =
+              met.stream()
+                  .map(player -> job.transfer(player.rank, k))
+                  .max(Comparator.comparingDouble(Crossing::micros))
+                  .orElseThrow();
+          var flow = new Flow(k, meeting.kinds(), most);
+          flows.add(flow);
+          met.forEach(player -> player.flows[k] = flow);
+        });
+  }
+
+  private void play() {
+    players.forEach(player -> at(0, () -> advance(player)));
+    while (!events.isEmpty()) {
+      var event = events.remove();
+      clock = event.time();
+      event.action().run();
+    }
+    players.stream()
+        .filter(player -> player.next < player.steps.size())
+        .findFirst()
+        .ifPresent(
+            player -> {
+              throw new IllegalStateException(
+                  "rank %s waits at step %s".formatted(player.rank, player.next));
+            });
+  }
+
+  private void at(double time, Runnable action) {
+    events.add(new Event(time, order++, action));
+  }
+
+  /** Runs a player until it must wait; its time may be ahead of the clock. */
+  private void advance(Player player) {
+    while (player.next < player.steps.size()) {
+      var step = player.steps.get(player.next);
+      switch (step) {
+        case Step.Compute _, Step.Fused _ -> {
+          player.now += player.micros[player.next];
+          player.compute += player.micros[player.next];
+        }
+        case Step.Start(int k) -> {
+          issue(player, k);
+          if (player.stream(k) == StreamKind.COMPUTE) {
+            player.awaited = k;
+            return;
+          }
+        }
+        case Step.Join(int k) -> {
+          if (!player.flows[k].isDone()) {
+            player.awaited = k;
+            return;
+          }
+          join(player, k);
+        }
+      }
+      player.next++;
+    }
+  }
+
+  private void issue(Player player, int k) {
+    var stream = player.stream(k);
+    var queue = player.queue(stream);
+    queue.add(new Issued(k, player.now));
+    if (queue.size() == 1) {
+      come(player, stream);
+    }
+  }
+
+  /** Lets the first collective in a stream begin as soon as it is issued and the stream is free. */
+  private void come(Player player, StreamKind stream) {
+    var issued = player.queue(stream).element();
+    double time = Math.max(issued.time(), player.free.getOrDefault(stream, 0.0));
+    at(time, () -> arrive(player.flows[issued.collective()]));
+  }
+
+  private void arrive(Flow flow) {
+    flow.firstArrival = Math.min(flow.firstArrival, clock);
+    flow.arrived++;
+    if (flow.arrived < flow.players.length()) {
+      return;
+    }
+    flow.begin = clock;
+    if (flow.crosses()) {
+      at(clock + flow.crossing.fixed(), () -> send(flow));
+    } else {
+      at(clock + flow.crossing.micros(), () -> finish(flow));
+    }
+  }
+
+  private void send(Flow flow) {
+    progress();
+    sending.add(flow);
+    share();
+  }
+
+  /** Gives all that send their shares of the rails, from now on. */
+  private void share() {
+    var users = users();
+    for (var flow : sending) {
+      flow.rate = Double.POSITIVE_INFINITY;
+      for (int kind : flow.players.asList()) {
+        double rail = scenario.rail(players.get(kind).rank);
+        flow.rate = Math.min(flow.rate, rail / users[kind]);
+      }
+      int version = ++flow.version;
+      at(clock + flow.left / flow.rate, () -> sent(flow, version));
+    }
+    lastShared = clock;
+  }
+
+  private void sent(Flow flow, int version) {
+    if (flow.version != version) {
+      return;
+    }
+    progress();
+    sending.remove(flow);
+    share();
+    double end = Math.max(clock, flow.begin + flow.crossing.within()) + flow.crossing.latency();
+    at(end, () -> finish(flow));
+  }
+
+  /** Takes off what was sent since shares changed last. */
+  private void progress() {
+    double micros = clock - lastShared;
+    var users = users();
+    for (var flow : sending) {
+      flow.left = Math.max(0, flow.left - micros * flow.rate);
+      if (flow.players.stream().anyMatch(kind -> users[kind] > 1)) {
+        flow.shared += micros;
+      }
+    }
+    for (var player : players) {
+      player.busy += users[player.kind] > 0 ? micros : 0;
+      player.shared += users[player.kind] > 1 ? micros : 0;
+    }
+    lastShared = clock;
+  }
+
+  /** {@return by kind, how many collectives are on a rail} */
+  private int[] users() {
+    var users = new int[players.size()];
+    sending.forEach(flow -> flow.players.forEach(kind -> users[kind]++));
+    return users;
+  }
+
+  private void finish(Flow flow) {
+    flow.end = clock;
+    for (int kind : flow.players.asList()) {
+      var player = players.get(kind);
+      int k = flow.collective;
+      var stream = player.stream(k);
+      player.queue(stream).remove();
+      player.free.put(stream, clock);
+      if (!player.queue(stream).isEmpty()) {
+        come(player, stream);
+      }
+      if (player.awaited == k) {
+        player.awaited = -1;
+        if (stream == StreamKind.COMPUTE) {
+          player.now = clock;
+        } else {
+          join(player, k);
+        }
+        player.next++;
+        advance(player);
+      }
+    }
+  }
+
+  private void join(Player player, int k) {
+    var flow = player.flows[k];
+    var variant = job.plan().forRank(player.rank).collectives().get(k).variant();
+    double beside = Math.max(0, player.now - flow.begin);
+    player.now =
+        Math.max(player.now, flow.begin)
+            + costs.exposedMicros(variant, flow.micros(), beside)
+            + costs.forkJoinMicros();
+  }
+
+  private SimulatedStep result() {
+    var last = players.stream().max(Comparator.comparingDouble(player -> player.now)).orElseThrow();
+    var collectives = ImmutableList.<SimulatedStep.Collective>builder();
+    for (int k = 0; k < last.flows.length; k++) {
+      int position = k;
+      var own = flows.stream().filter(flow -> flow.collective == position).toList();
+      collectives.add(
+          new SimulatedStep.Collective(
+              k,
+              most(own, flow -> flow.crossing.micros()),
+              most(own, Flow::micros),
+              most(own, Flow::waited),
+              most(own, flow -> flow.shared)));
+    }
+    return new SimulatedStep(
+        last.now,
+        last.rank,
+        last.compute,
+        collectives.build(),
+        players.stream()
+            .map(
+                player ->
+                    new SimulatedStep.Gpu(
+                        player.rank,
+                        kinds.size(player.kind),
+                        player.compute,
+                        player.busy,
+                        player.shared))
+            .collect(ImmutableList.toImmutableList()));
+  }
+
+  private static double most(List<Flow> flows, ToDoubleFunction<Flow> time) {
+    return flows.stream().mapToDouble(time).max().orElse(0);
+  }
+}

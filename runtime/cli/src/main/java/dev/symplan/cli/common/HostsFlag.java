@@ -1,0 +1,73 @@
+package dev.symplan.cli.common;
+
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.planner.machine.HostsFile;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
+import dev.symplan.planner.plan.Plan;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Optional;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+
+/** The option that says how many ranks each host has. */
+@Heading("Planning")
+public final class HostsFlag {
+  @Option(
+      names = "--hosts",
+      paramLabel = "HOSTS|FILE",
+      description = {
+        "How many ranks each host has: 4x8 (four hosts of 8), 8,4 (two hosts), or a file with the"
+            + " name and the number of ranks of one host on each line. Ranks fill hosts in order"
+            + " (default: as many on each host as the target has GPUs; for run, the hosts on which"
+            + " torchrun, mpirun or srun has started processes)."
+      })
+  private Optional<String> hosts = Optional.empty();
+
+  /** The hosts on which processes were started; empty for those that the target implies. */
+  private ImmutableIntArray started = ImmutableIntArray.of();
+
+  /**
+   * Plans for the hosts on which processes were started.
+   *
+   * @return false if the option names hosts, or if these have more ranks than a host of the target
+   */
+  boolean start(ImmutableIntArray ranks, Target machine) {
+    boolean fits = hosts.isEmpty() && ranks.stream().max().orElse(0) <= machine.gpus();
+    started = fits ? ranks : started;
+    return fits;
+  }
+
+  /**
+   * {@return how many ranks each host has; empty for the hosts that the target implies}
+   *
+   * @param command named in errors
+   */
+  ImmutableIntArray ranks(CommandSpec command) {
+    return hosts.map(text -> read(text, command)).orElse(started);
+  }
+
+  /** {@return the hosts that a plan runs on: those that are given, or its own} */
+  Topology topology(CommandSpec command, Plan plan) {
+    return hosts
+        .map(text -> Topology.ofHosts(read(text, command), plan.target()))
+        .orElseGet(plan::topology);
+  }
+
+  private static ImmutableIntArray read(String text, CommandSpec command) {
+    var listed = Topology.hosts(text);
+    if (listed.isPresent()) {
+      return listed.get();
+    }
+    var file = Path.of(text);
+    if (!Files.exists(file)) {
+      throw new ParameterException(
+          command.commandLine(),
+          "--hosts: '%s' is neither a list of ranks on hosts, such as 4x8 or 8,4, nor a file"
+              .formatted(text));
+    }
+    return HostsFile.read(file);
+  }
+}
