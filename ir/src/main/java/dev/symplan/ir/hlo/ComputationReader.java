@@ -152,14 +152,14 @@ final class ComputationReader {
         case "call" -> called(instruction, operands);
         case "async-start" -> asyncStart(instruction, operands);
         case "async-update" -> only(operands);
-        case "async-done", "all-reduce-done", "all-gather-done" ->
+        case "async-done", "all-reduce-done", "all-gather-done", "collective-permute-done" ->
             done(only(operands), instruction.shape());
         case "all-reduce-start" ->
             collectives.start(
                 renamed(instruction), tensors(instruction, operands), instruction.shape());
-        case "all-gather-start" ->
+        case "all-gather-start", "collective-permute-start" ->
             collectives.start(
-                renamed(instruction), tensors(instruction, operands), lastPart(instruction));
+                renamed(instruction), tensors(instruction, operands), results(instruction));
         case "copy-start" -> only(operands);
         case "copy-done" -> copied(instruction, only(operands));
         case "fusion" -> fusion(instruction, operands);
@@ -260,13 +260,16 @@ final class ComputationReader {
           start.span());
     }
 
-    /** The results among what an {@code all-gather-start} gives, after its operands. */
-    private HloShape lastPart(HloInstruction instruction) {
+    /**
+     * The results among what a start gives: after its operands, and before the numbers with which a
+     * {@code collective-permute} keeps track.
+     */
+    private HloShape results(HloInstruction instruction) {
       if (instruction.shape() instanceof HloShape.Tuple(ImmutableList<HloShape> parts)
-          && !parts.isEmpty()) {
-        return parts.getLast();
+          && parts.size() > 1) {
+        return parts.get(1);
       }
-      throw wrong("all-gather-start gives its operands and results");
+      throw wrong("%s gives its operands and results".formatted(instruction.opcode()));
     }
 
     private Bound copied(HloInstruction instruction, Bound operand) {

@@ -257,7 +257,7 @@ final class PlanRun {
       case REDUCE_SCATTER ->
           collective.spec().allowsShardInPlace()
               && to.begin == from.begin + position * result.tensor().storageBytes();
-      case ALL_TO_ALL, BROADCAST, CUSTOM -> false;
+      case ALL_TO_ALL, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> false;
     };
   }
 
@@ -287,6 +287,19 @@ final class PlanRun {
           own.spoil(own.value(collective.results().get(i)));
         }
         write(rank, k, exchange, rank, read(rank, k, exchange), false);
+      } else if (protocol.writesOf() == Whose.TARGET) {
+        int position = exchange.members().indexOf(rank);
+        var permutation = exchange.permutation();
+        if (permutation.sourceOf(position).isEmpty()) {
+          write(rank, k, exchange, rank, found, false);
+        }
+        permutation
+            .targetOf(position)
+            .ifPresent(
+                to -> {
+                  require(to < exchange.members().length(), "%s is in no group", to);
+                  write(rank, k, exchange, exchange.members().get(to), found, false);
+                });
       } else {
         boolean slice = protocol.writes() == Slice.MINE;
         members(rank, k).forEach(target -> write(rank, k, exchange, target, found, slice));
@@ -321,6 +334,8 @@ final class PlanRun {
                     case OWN -> peer == rank;
                     case EVERY -> true;
                     case ROOT -> peer == exchange.root();
+                    case SOURCE -> isSource(exchange, exchange.members().indexOf(peer), rank);
+                    case TARGET -> throw new IllegalStateException("nobody reads a target");
                   };
               if (reads) {
                 var one = ranks.get(peer);
@@ -334,6 +349,13 @@ final class PlanRun {
               }
             });
     return found;
+  }
+
+  private static boolean isSource(Exchange exchange, int position, int rank) {
+    var targeted = exchange.permutation().targetOf(position);
+    return targeted.isPresent()
+        && targeted.getAsInt() < exchange.members().length()
+        && exchange.members().get(targeted.getAsInt()) == rank;
   }
 
   /** Writes what a rank has into a result, all of it or only the rank's slice. */

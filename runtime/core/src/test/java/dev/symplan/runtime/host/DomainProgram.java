@@ -145,7 +145,8 @@ record DomainProgram(ImmutableIntArray hosts, String text) {
       case ALL_TO_ALL ->
           "_c10d_functional::all_to_all_single(x%s, [], [], \"%s\")".formatted(i, name);
       case ALL_REDUCE -> "_c10d_functional::all_reduce(x%s, \"%s\", \"%s\")".formatted(i, op, name);
-      case BROADCAST, CUSTOM -> throw new IllegalArgumentException("not drawn: " + kind);
+      case BROADCAST, COLLECTIVE_PERMUTE, CUSTOM ->
+          throw new IllegalArgumentException("not drawn: " + kind);
     };
   }
 }

@@ -176,6 +176,127 @@ class HloModulesRunTest {
     }
   }
 
+  /** The ring of ring attention: queries stay, keys and values go round, in each way to say so. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void ringOfProducts(boolean started) {
+    var pairs = "channel_id=1, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}";
+    var steps = new StringBuilder();
+    for (int step = 1; step < RANKS; step++) {
+      var from = step == 1 ? "" : Integer.toString(step - 1);
+      for (var name : new String[] {"k", "v"}) {
+        var type = "f32[2,4]" + (name.equals("k") ? "{1,0}" : "{0,1}");
+        steps.append(
+            started
+                ? """
+                  %%%1$s%2$s-start = (%4$s, %4$s, u32[], u32[]) collective-permute-start(%%%1$s%3$s), %5$s
+                  %%%1$s%2$s = %4$s collective-permute-done(%%%1$s%2$s-start)
+                """
+                    .formatted(name, step, from, type, pairs)
+                : "  %%%1$s%2$s = %4$s collective-permute(%%%1$s%3$s), %5$s\n"
+                    .formatted(name, step, from, type, pairs));
+      }
+      steps.append(
+          """
+            %%s%1$s = f32[3,2]{1,0} dot(%%q, %%k%1$s), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+            %%o%1$s = f32[3,4]{1,0} dot(%%s%1$s, %%v%1$s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+            %%a%1$s = f32[3,4]{1,0} add(%%a%2$s, %%o%1$s)
+          """
+              .formatted(step, step - 1));
+    }
+    var found =
+        run(
+            module(
+                "",
+                """
+                ENTRY %main (q: f32[3,4], k: f32[2,4], v: f32[2,4]) -> f32[3,4] {
+                  %q = f32[3,4]{1,0} parameter(0)
+                  %k = f32[2,4]{1,0} parameter(1)
+                  %v = f32[2,4]{0,1} parameter(2)
+                  %s0 = f32[3,2]{1,0} dot(%q, %k), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+                  %a0 = f32[3,4]{1,0} dot(%s0, %v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+                """
+                    + steps
+                    + "  ROOT %r = f32[3,4]{1,0} add(%a3, %q)\n}\n"),
+            0);
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      for (int row = 0; row < 3; row++) {
+        for (int column = 0; column < 4; column++) {
+          double sum = element(rank, 0, row * 4 + column);
+          // Whatever the order is, each rank meets the keys of all.
+          for (int peer = 0; peer < RANKS; peer++) {
+            for (int key = 0; key < 2; key++) {
+              double score = 0;
+              for (int i = 0; i < 4; i++) {
+                score += element(rank, 0, row * 4 + i) * element(peer, 1, key * 4 + i);
+              }
+              sum += score * element(peer, 2, key * 4 + column);
+            }
+          }
+          assertThat(found[rank][row * 4 + column]).isCloseTo(sum, within(1e-4));
+        }
+      }
+    }
+  }
+
+  /** By rank, the ranks that pairs take their elements from; −1 is nobody. */
+  @ParameterizedTest
+  @CsvSource({
+    "'{{0,1},{1,2},{2,3}}', '-1 0 1 2'",
+    "'{{0,1},{1,0},{2,3},{3,2}}', '1 0 3 2'",
+    "'{{0,1},{2,3}}', '-1 0 -1 2'",
+    "'{{0,2},{1,3}}', '-1 -1 0 1'",
+    "'{{0,1}}', '-1 0 -1 -1'",
+    "'{{3,0},{0,3},{1,1}}', '3 1 -1 0'",
+    "'{{0,0},{1,1},{2,2},{3,3}}', '0 1 2 3'",
+    "'{}', '-1 -1 -1 -1'",
+  })
+  void permutesByPairs(String pairs, String sources) {
+    var found =
+        run(
+            module(
+                "",
+                """
+                ENTRY %%main (x: f32[2,5]) -> f32[2,5] {
+                  %%x = f32[2,5]{0,1} parameter(0)
+                  %%y = f32[2,5]{0,1} multiply(%%x, %%x)
+                  ROOT %%p = f32[2,5]{1,0} collective-permute(%%y), channel_id=1, source_target_pairs=%s
+                }
+                """
+                    .formatted(pairs)),
+            0);
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      int source = Integer.parseInt(sources.split(" ")[rank]);
+      for (int i = 0; i < 10; i++) {
+        double sent = source < 0 ? 0 : Math.pow(element(source, 0, i), 2);
+        assertThat(found[rank][i]).as("rank %s", rank).isEqualTo(sent);
+      }
+    }
+  }
+
+  @Test
+  void permutesReplicasWithoutAChannel() {
+    var found =
+        run(
+            """
+            HloModule m, replica_count=2, num_partitions=2
+
+            ENTRY %main (x: f32[3]) -> f32[3] {
+              %x = f32[3]{0} parameter(0)
+              ROOT %p = f32[3]{0} collective-permute(%x), source_target_pairs={{0,1}}
+            }
+            """,
+            0);
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      for (int i = 0; i < 3; i++) {
+        assertThat(found[rank][i]).isEqualTo(rank < 2 ? 0 : element(rank - 2, 0, i));
+      }
+    }
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"{1,0}", "{0,1}"})
   void multipliesAndReducesAsTheInstructionsSay(String layout) {

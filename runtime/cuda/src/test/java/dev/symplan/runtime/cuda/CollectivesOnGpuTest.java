@@ -39,7 +39,12 @@ import org.junit.jupiter.params.provider.MethodSource;
 class CollectivesOnGpuTest {
   private static final List<Kind> KINDS =
       List.of(
-          Kind.ALL_REDUCE, Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL, Kind.BROADCAST);
+          Kind.ALL_REDUCE,
+          Kind.ALL_GATHER,
+          Kind.REDUCE_SCATTER,
+          Kind.ALL_TO_ALL,
+          Kind.BROADCAST,
+          Kind.COLLECTIVE_PERMUTE);
 
   private static final List<DType> DTYPES =
       List.of(DType.F32, DType.BF16, DType.F16, DType.I64, DType.U8);

@@ -153,7 +153,7 @@ final class DomainPhases {
           var received = within(Kind.ALL_TO_ALL, byRank, "_by_rank");
           give(across(Kind.ALL_TO_ALL, turned(received, ranks, "_within")));
         }
-        case BROADCAST, CUSTOM ->
+        case BROADCAST, COLLECTIVE_PERMUTE, CUSTOM ->
             throw new IllegalArgumentException(collective.name() + " has no phases");
       }
     }
@@ -200,7 +200,8 @@ final class DomainPhases {
               args.add(Arg.Seq.of(), Arg.Seq.of());
               yield "all_to_all_single";
             }
-            case BROADCAST, CUSTOM -> throw new IllegalArgumentException(kind + " is no phase");
+            case BROADCAST, COLLECTIVE_PERMUTE, CUSTOM ->
+                throw new IllegalArgumentException(kind + " is no phase");
           };
       args.add(new Arg.Str(group));
       var def = BuiltinOps.registry().get(FUNCTIONAL + op + (several ? "_coalesced" : ""));

@@ -135,7 +135,7 @@ public final class Hierarchy implements Rewriter {
         case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL ->
             collective.op().def().name().namespace().startsWith("_c10d_functional")
                 && !collective.op().def().schema().mutates();
-        case BROADCAST, CUSTOM -> false;
+        case BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> false;
       };
     }
 
