@@ -245,7 +245,7 @@ final class GraphEmitter {
     return failure(
         DiagnosticCode.TOO_LARGE,
         "the module stands for more than %s ops".formatted(MAX_OPS),
-        "do its computations call each other again and again?");
+        "do its computations call each other again and again, or do its loops have many rounds?");
   }
 
   CompileException failure(DiagnosticCode code, String message, String hint) {

@@ -17,7 +17,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Modules give on the host what the definitions of their instructions give. */
 class HloModulesRunTest {
-  private static final int RANKS = 4;
+  static final int RANKS = 4;
 
   private static final String ADD =
       """
@@ -30,12 +30,12 @@ class HloModulesRunTest {
       """;
 
   /** An element of an argument: another one on each rank, a multiple of 1/8. */
-  private static double element(int rank, int input, long index) {
+  static double element(int rank, int input, long index) {
     return ((rank * 31 + input * 17 + index * 7) % 23 - 11) / 8.0;
   }
 
   /** The outputs of each rank, their elements row by row. */
-  private static double[][] run(String module, int output) {
+  static double[][] run(String module, int output) {
     var program =
         HloImporter.read(new SourceFile("m.hlo", module), BuiltinOps.registry(), 0, warning -> {});
     var plan = Compiler.forTarget(Target.H200_X4).compile(program);
@@ -81,7 +81,7 @@ class HloModulesRunTest {
     return index;
   }
 
-  private static String module(String computations, String body) {
+  static String module(String computations, String body) {
     return "HloModule m, num_partitions=4\n\n" + computations + body;
   }
 
