@@ -22,7 +22,6 @@ final class Branches {
   Branches(ImmutableMap<String, HloComputation> computations, Fusions fusions) {
     this.computations = computations;
     this.fusions = fusions;
-    measure();
   }
 
   /** {@return the branches, the one that runs for {@code true} first} */
@@ -63,6 +62,9 @@ final class Branches {
    * @throws IllegalArgumentException when it calls what does not stand above it in the module
    */
   long scratchBytes(HloComputation computation) {
+    if (scratch.isEmpty()) {
+      measure();
+    }
     @Nullable Long bytes = scratch.get(computation.name());
     if (bytes == null) {
       throw new IllegalArgumentException(

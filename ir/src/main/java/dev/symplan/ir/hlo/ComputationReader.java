@@ -59,15 +59,19 @@ final class ComputationReader {
 
   private final class Frame {
     private final HloComputation computation;
-    private final Map<String, Bound> bound = new HashMap<>();
+    private final Map<String, Bound> bound;
 
-    private final Map<String, HloShape> shapes = new HashMap<>();
+    private final Map<String, HloShape> shapes;
 
     /** The last instruction that reads each one. */
-    private final Map<String, HloInstruction> lastUsers = new HashMap<>();
+    private final Map<String, HloInstruction> lastUsers;
 
     Frame(HloComputation computation) {
       this.computation = computation;
+      int size = computation.instructions().size();
+      this.bound = HashMap.newHashMap(size);
+      this.shapes = HashMap.newHashMap(size);
+      this.lastUsers = HashMap.newHashMap(size);
       for (var instruction : computation.instructions()) {
         instruction.operands().forEach(operand -> lastUsers.put(operand, instruction));
         shapes.put(instruction.name(), instruction.shape());
