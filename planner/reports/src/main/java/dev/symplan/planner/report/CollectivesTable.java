@@ -66,6 +66,8 @@ public final class CollectivesTable {
         less than 128 bytes or is not a multiple of 16, or if the plan is not predicted to be faster without the copy.
         `symplan explain` shows the reason.
       - If a whole consists of such rows, a rank's shard does not share its memory.
+      - A graph may have such a gather or scatter itself, as modules of HLO do. In a group with ranks in several NVLink
+        domains, it is planned along the first dimension, with a copy.
 
       ## Packed tensors
 

@@ -3,11 +3,13 @@ package dev.symplan.runtime.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.hlo.HloImporter;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import org.junit.jupiter.api.Test;
@@ -36,9 +38,13 @@ class HloModulesRunTest {
 
   /** The outputs of each rank, their elements row by row. */
   static double[][] run(String module, int output) {
+    return run(module, output, CompileOptions.DEFAULT);
+  }
+
+  private static double[][] run(String module, int output, CompileOptions options) {
     var program =
         HloImporter.read(new SourceFile("m.hlo", module), BuiltinOps.registry(), 0, warning -> {});
-    var plan = Compiler.forTarget(Target.H200_X4).compile(program);
+    var plan = Compiler.forTarget(Target.H200_X4).with(options).compile(program);
     var found = new double[RANKS][];
     try (var session = Session.open(plan, new HostBackend())) {
       for (int rank = 0; rank < RANKS; rank++) {
@@ -171,6 +177,41 @@ class HloModulesRunTest {
           int from = place[sender] * 4 + rank;
           double sum = element(sender, 0, row * 8 + from) + element(sender ^ 1, 0, row * 8 + from);
           assertThat(found[rank][row * 2 + column]).isEqualTo(sum);
+        }
+      }
+    }
+  }
+
+  /** Only NCCL runs between hosts, which moves no separate rows. */
+  @ParameterizedTest
+  @ValueSource(strings = {"all-gather", "reduce-scatter"})
+  void rowsOfSlicesBetweenHosts(String opcode) {
+    boolean gathers = opcode.equals("all-gather");
+    var found =
+        run(
+            module(
+                ADD,
+                """
+                ENTRY %%main (x: f32[3,8]) -> f32[3,%1$s] {
+                  %%x = f32[3,8]{1,0} parameter(0)
+                  ROOT %%r = f32[3,%1$s]{1,0} %2$s(%%x), channel_id=1, replica_groups=[1,4]<=[4], \
+                dimensions={1}, use_global_device_ids=true%3$s
+                }
+                """
+                    .formatted(gathers ? 32 : 2, opcode, gathers ? "" : ", to_apply=%add")),
+            0,
+            CompileOptions.DEFAULT.withHosts(ImmutableIntArray.of(2, 2)));
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      int columns = gathers ? 32 : 2;
+      for (int row = 0; row < 3; row++) {
+        for (int column = 0; column < columns; column++) {
+          double sum = 0;
+          for (int peer = 0; peer < RANKS; peer++) {
+            sum += element(peer, 0, row * 8 + rank * 2 + column);
+          }
+          double expected = gathers ? element(column / 8, 0, row * 8 + column % 8) : sum;
+          assertThat(found[rank][row * columns + column]).isEqualTo(expected);
         }
       }
     }

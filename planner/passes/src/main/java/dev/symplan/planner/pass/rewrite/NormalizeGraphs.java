@@ -29,7 +29,12 @@ public final class NormalizeGraphs extends GraphPass {
   }
 
   private static Graph run(Analyses own, PassContext context) {
-    var functional = Normalize.run(own.graph(), own.aliases(), context::groupSize);
+    var functional =
+        Normalize.run(
+            own.graph(),
+            own.aliases(),
+            context::groupSize,
+            group -> context.reach(group).isWithinDomain());
     var forwarded = Normalize.removeDeadCode(ForwardCopies.run(own.of(functional)));
     return context.options().acrossGraphs() ? withoutBorders(forwarded) : forwarded;
   }
