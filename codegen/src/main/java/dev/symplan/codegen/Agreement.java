@@ -7,6 +7,7 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.plan.ArenaKind;
 import java.util.ArrayList;
@@ -83,6 +84,7 @@ public final class Agreement {
         text.append(' ').append(c.variant().text());
         text.append(c.reduceOp().map(op -> " " + op).orElse(""));
         text.append(c.root() < 0 ? "" : " from " + c.root());
+        text.append(c.kind() == Kind.COLLECTIVE_PERMUTE ? " " + c.permutation() : "");
         text.append(rows(c));
         text.append(" of ").append(c.group().members().length()).append(" ranks,");
         for (var operand : c.operands()) {

@@ -11,6 +11,7 @@ import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.SliceDims;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -128,6 +129,7 @@ final class ExecutableText {
     out.append('(').append(join(c.operands())).append(')');
     out.append(c.reduceOp().map(op -> " " + op).orElse(""));
     out.append(c.root() < 0 ? "" : " from " + c.root());
+    out.append(c.kind() == Kind.COLLECTIVE_PERMUTE ? " " + c.permutation() : "");
     out.append(rows(" send ", c.sendRows())).append(rows(" receive ", c.receiveRows()));
     out.append(along(c.dims()));
     out.append(group(c.group()));

@@ -6,6 +6,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.Permutation;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Variant;
@@ -102,6 +103,7 @@ public sealed interface Instruction {
    *
    * @param reduceOp empty if nothing is reduced
    * @param root the group rank that a broadcast comes from; -1 if none exists
+   * @param permutation who sends to whom in a collective_permute, by positions in the group
    * @param sendRows rows of each peer in the operand of an all_to_all; empty means equal parts
    * @param receiveRows rows of each peer in its result
    * @param dims along which dimensions the ranks' slices lie
@@ -116,6 +118,7 @@ public sealed interface Instruction {
       GroupUse group,
       Optional<ReduceOp> reduceOp,
       int root,
+      Permutation permutation,
       ImmutableLongArray sendRows,
       ImmutableLongArray receiveRows,
       SliceDims dims,

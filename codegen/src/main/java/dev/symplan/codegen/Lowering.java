@@ -267,6 +267,7 @@ public final class Lowering {
         group(index, collective),
         collective.reduceOp(),
         collective.root(),
+        call.permutation(),
         call.inputSplits(),
         call.outputSplits(),
         call.sliceDims(),

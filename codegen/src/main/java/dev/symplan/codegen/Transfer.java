@@ -71,6 +71,9 @@ public sealed interface Transfer {
   /** Copies bytes to one end or to several. */
   record Copy(Endpoint from, ImmutableList<Endpoint> to, long bytes) implements Transfer {}
 
+  /** Fills bytes with zeros. */
+  record Clear(Endpoint to, long bytes) implements Transfer {}
+
   /** Combines the elements of as many bytes from each rank, in the order of the ranks. */
   record Reduce(ImmutableList<Endpoint> from, ImmutableList<Endpoint> to, long bytes)
       implements Transfer {}

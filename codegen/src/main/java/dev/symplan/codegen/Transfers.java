@@ -6,6 +6,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Transfer.Barrier;
+import dev.symplan.codegen.Transfer.Clear;
 import dev.symplan.codegen.Transfer.Copy;
 import dev.symplan.codegen.Transfer.Empty;
 import dev.symplan.codegen.Transfer.Endpoint;
@@ -93,7 +94,7 @@ public final class Transfers {
       case Copy(var from, var to, long bytes) ->
           isOwn(from, member) && to.stream().allMatch(end -> isOwn(end, member)) ? 0 : bytes;
       case Reduce reduce -> reduce.bytes();
-      case Barrier _, Receive _, Empty _ -> 0;
+      case Barrier _, Clear _, Receive _, Empty _ -> 0;
     };
   }
 
@@ -189,7 +190,9 @@ public final class Transfers {
     }
 
     ImmutableList<Transfer> all() {
-      if (collective.variant() == Variant.LOCAL) {
+      if (kind == Kind.COLLECTIVE_PERMUTE && collective.variant() == Variant.LOCAL) {
+        permute(protocol, Role.OPERAND);
+      } else if (collective.variant() == Variant.LOCAL) {
         copy(own(Role.OPERAND), own(Role.RESULT), bytes());
       } else if (!protocol.pushes().isEmpty()) {
         if (bytes() > 0) {
@@ -252,6 +255,8 @@ public final class Transfers {
       }
       if (how.readsOf() == Protocol.Whose.ROOT && how.reads() == Protocol.Slice.MINE) {
         relay();
+      } else if (kind == Kind.COLLECTIVE_PERMUTE) {
+        permute(how, source);
       } else if (kind.reduces()) {
         reduce(how, source);
       } else {
@@ -279,6 +284,23 @@ public final class Transfers {
       targets.forEach(
           (from, to) ->
               transfers.add(new Copy(from.from(), ImmutableList.copyOf(to), from.bytes())));
+    }
+
+    /** A rank that nobody sends to clears its own result, which no other rank writes then. */
+    private void permute(Protocol how, Role source) {
+      var sender = collective.permutation().sourceOf(self);
+      if (sender.isEmpty()) {
+        transfers.add(new Clear(own(Role.RESULT), bytes()));
+      }
+      var whole = new Range(0, bytes());
+      if (how.writesOf() == Protocol.Whose.TARGET) {
+        collective
+            .permutation()
+            .targetOf(self)
+            .ifPresent(peer -> copy(own(source), in(Role.RESULT, peer, whole), bytes()));
+      } else {
+        sender.ifPresent(peer -> copy(in(source, peer, whole), own(Role.RESULT), bytes()));
+      }
     }
 
     /** The rank's own result comes first. */
@@ -326,6 +348,7 @@ public final class Transfers {
         case OWN -> self;
         case EVERY -> peer;
         case ROOT -> collective.root();
+        case SOURCE, TARGET -> throw new IllegalStateException("pairs of ranks are permuted");
       };
     }
 

@@ -14,6 +14,7 @@ import dev.symplan.codegen.Transfers;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.ArenaKind;
 
 /** One rank's part of a collective: the other ranks, and the addresses of their tensors. */
@@ -228,6 +229,20 @@ final class CollectiveAddresses {
               block / row,
               collective.name()));
     }
+  }
+
+  /** Fills bytes with zeros, without a meeting. */
+  void clear(Address to, long bytes) {
+    int unit = unit().bytes();
+    long vectors = to.isVectorAligned() ? bytes / Alignment.VECTOR : 0;
+    launch(
+        CollectiveKernels.clear(unit),
+        blocks(vectors, 1, BLOCKS),
+        THREADS,
+        ImmutableList.of(
+            new KernelArgument.Memory(to, bytes),
+            new KernelArgument.Number(vectors),
+            new KernelArgument.Number(bytes / unit)));
   }
 
   /** Between rows of so many bytes, of which a row has one or more. */

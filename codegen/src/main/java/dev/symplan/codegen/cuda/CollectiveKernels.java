@@ -126,6 +126,28 @@ final class CollectiveKernels {
                    (long long)(gridDim.x / PIECES) * THREADS);
       """;
 
+  /** One thread's share of a tensor that is filled with zeros, as of a copy. */
+  private static final String CLEAR =
+      """
+
+      template <typename Unit>
+      __device__ __forceinline__ void clear(char* to, long long vectors, long long units, long long thread,
+                                            long long threads) {
+        for (long long v = thread; v < vectors; v += threads) {
+          write16(to + v * 16, uint4{0, 0, 0, 0});
+        }
+        for (long long u = vectors * (16 / (long long)sizeof(Unit)) + thread; u < units; u += threads) {
+          *(volatile Unit*)(to + u * sizeof(Unit)) = 0;
+        }
+      }
+      """;
+
+  private static final String CLEAR_ALL =
+      """
+        clear<Unit>(args.cleared, args.cleared_vectors, args.cleared_units,
+                    (long long)blockIdx.x * THREADS + threadIdx.x, (long long)gridDim.x * THREADS);
+      """;
+
   /** Each thread copies on what it has combined itself, so that it need not wait for others. */
   private static final String SPREAD =
       """
@@ -196,9 +218,17 @@ final class CollectiveKernels {
   /**
    * Copies {@code pieces}, each from one address to another; block {@code b} does piece {@code b %
    * pieces}.
+   *
+   * @param clears whether it also fills a tensor with zeros
    */
   static Kernel move(
-      int ranks, int pieces, int unitBytes, RowsCode rows, Edges edges, Direction direction) {
+      int ranks,
+      int pieces,
+      int unitBytes,
+      RowsCode rows,
+      Edges edges,
+      Direction direction,
+      boolean clears) {
     return new Kernel(
         BarrierCode.define("PIECES", pieces)
             + edges.define(direction == Direction.PUSH)
@@ -210,11 +240,45 @@ final class CollectiveKernels {
                   char* to[PIECES];
                   long long vectors[PIECES];
                   long long units[PIECES];
-                """)
+                """
+                    + (clears
+                        ? """
+                          char* cleared;
+                          long long cleared_vectors;
+                          long long cleared_units;
+                        """
+                        : ""))
             + "\ntypedef %s Unit;\n".formatted(CTypes.bits(Math.min(8, unitBytes)))
             + rows.text()
             + COPY
-            + BarrierCode.between(MOVE));
+            + (clears ? CLEAR : "")
+            + BarrierCode.between(clears ? MOVE + CLEAR_ALL : MOVE));
+  }
+
+  /** Fills a tensor with zeros; nobody meets. */
+  static Kernel clear(int unitBytes) {
+    return new Kernel(
+        BarrierCode.define("THREADS", CollectiveAddresses.THREADS)
+            + """
+
+            struct Args {
+              char* cleared;
+              long long cleared_vectors;
+              long long cleared_units;
+            };
+
+            __device__ __forceinline__ void write16(char* to, uint4 value) {
+              *(uint4*)to = value;
+            }
+            """
+            + "\ntypedef %s Unit;\n".formatted(CTypes.bits(unitBytes))
+            + CLEAR
+            + """
+
+            extern "C" __global__ void __launch_bounds__(THREADS) symplan_kernel(const __grid_constant__ Args args) {
+            """
+            + CLEAR_ALL
+            + "}\n");
   }
 
   /** The ranks meet, and nothing else: what copies by the copy engines stand between. */

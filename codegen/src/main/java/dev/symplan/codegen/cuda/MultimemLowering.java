@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.Transfer.Barrier;
+import dev.symplan.codegen.Transfer.Clear;
 import dev.symplan.codegen.Transfer.Copy;
 import dev.symplan.codegen.Transfer.Empty;
 import dev.symplan.codegen.Transfer.Receive;
@@ -52,7 +53,7 @@ final class MultimemLowering {
           target = part.at(tensor, copy.to().getLast());
           bytes = copy.bytes();
         }
-        case Barrier _, Receive _, Empty _ -> {}
+        case Barrier _, Clear _, Receive _, Empty _ -> {}
       }
     }
     boolean aligned = own.isVectorAligned() && target.isVectorAligned();

@@ -24,6 +24,7 @@ final class NcclLowering {
     for (int tensor = 0; tensor < part.tensors(); tensor++) {
       lowering.add(calls, tensor);
     }
+    // A rank that sends and gets nothing has an empty group: it still makes the communicator.
     part.add(
         new DeviceStep.Nccl(
             part.collective.stream(),
@@ -62,6 +63,7 @@ final class NcclLowering {
           exchange(calls, from, to, tensor);
         }
       }
+      case COLLECTIVE_PERMUTE -> permute(calls, from, to, operand.storageBytes());
       case CUSTOM -> throw new IllegalStateException("a custom op is a local instruction");
     }
   }
@@ -84,6 +86,19 @@ final class NcclLowering {
     // NCCL has no 16-bit integers; nothing is computed, so that floats do as well.
     var type = unit == DType.U16 ? DType.F16 : unit;
     return new NcclCall(function, from, to, bytes / unit.bytes(), type, Optional.empty(), peer);
+  }
+
+  private void permute(
+      ImmutableList.Builder<NcclCall> calls, Address from, Address to, long bytes) {
+    var permutation = part.collective.permutation();
+    permutation
+        .targetOf(part.self)
+        .ifPresent(peer -> calls.add(copying(NcclFunction.SEND, from, from, bytes, peer)));
+    permutation
+        .sourceOf(part.self)
+        .ifPresentOrElse(
+            peer -> calls.add(copying(NcclFunction.RECEIVE, to, to, bytes, peer)),
+            () -> part.clear(to, bytes));
   }
 
   private void exchange(

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfer.Barrier;
+import dev.symplan.codegen.Transfer.Clear;
 import dev.symplan.codegen.Transfer.Copy;
 import dev.symplan.codegen.Transfer.Endpoint;
 import dev.symplan.codegen.Transfer.InTensor;
@@ -70,6 +71,9 @@ final class PeerLowering {
           part.checkSize();
           part.launch(CollectiveKernels.barrier(part.size), 1, 32, part.meeting().build());
         }
+        if (transfer instanceof Clear(var to, long bytes) && bytes > 0) {
+          part.clear(part.at(tensor, to), bytes);
+        }
         for (var move : lowering.moves(transfer)) {
           part.copy(move.from(), move.to(), move.bytes(), move.rows());
         }
@@ -87,7 +91,8 @@ final class PeerLowering {
 
   private void kernel() {
     var protocol = part.collective.spec().protocol();
-    var direction = protocol.writesOf() == Protocol.Whose.EVERY ? Direction.PUSH : Direction.PULL;
+    boolean pairs = part.collective.kind() == Kind.COLLECTIVE_PERMUTE;
+    var direction = protocol.writesOf() == Protocol.Whose.OWN ? Direction.PULL : Direction.PUSH;
     for (var transfer : transfers) {
       if (transfer instanceof Reduce(var from, var to, long bytes)) {
         combine(from, to, bytes, part.computedIn(), part.collective.reduceOp(), direction);
@@ -95,6 +100,7 @@ final class PeerLowering {
       }
       if (transfer instanceof Copy(var from, var to, long bytes)
           && direction == Direction.PUSH
+          && !pairs
           && protocol.reads() != Protocol.Slice.THEIRS) {
         // The same bytes for all peers.
         combine(List.of(from), to, bytes, part.unit(), Optional.empty(), direction);
@@ -198,7 +204,7 @@ final class PeerLowering {
     // Ranks that have nothing to move still meet the others.
     var own = part.own(part.result(tensor));
     var moves = all.isEmpty() ? List.of(new Move(own, own, 0, RowsCode.ONE)) : all;
-    int pieces = part.collective.kind() == Kind.BROADCAST ? 1 : part.size;
+    int pieces = reachesOne() ? 1 : part.size;
     // All slices of a tensor lie in the same rows.
     var rows = moves.getFirst().rows();
     int unit = unit(moves);
@@ -223,8 +229,10 @@ final class PeerLowering {
             .mapToLong(peer -> part.at(peer).operands().get(tensor).type().bytes())
             .max()
             .orElse(0);
+    var cleared = ImmutableList.<KernelArgument>builder();
+    boolean clears = addCleared(cleared, unit);
     part.launch(
-        CollectiveKernels.move(part.size, pieces, unit, rows, edges, direction),
+        CollectiveKernels.move(part.size, pieces, unit, rows, edges, direction, clears),
         CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, CollectiveAddresses.BLOCKS),
         CollectiveAddresses.THREADS,
         part.meeting()
@@ -232,6 +240,30 @@ final class PeerLowering {
             .addAll(to.build())
             .addAll(vectors.build())
             .addAll(units.build())
+            .addAll(cleared.build())
             .build());
+  }
+
+  /** {@return whether a rank reads from one other at most, or stores to one at most} */
+  private boolean reachesOne() {
+    return switch (part.collective.kind()) {
+      case BROADCAST, COLLECTIVE_PERMUTE -> true;
+      case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, CUSTOM -> false;
+    };
+  }
+
+  /** {@return whether the rank fills its result with zeros, between the meetings as it copies} */
+  private boolean addCleared(ImmutableList.Builder<KernelArgument> words, int unit) {
+    for (var transfer : transfers) {
+      if (transfer instanceof Clear(var end, long bytes)) {
+        var to = part.at(tensor, end);
+        words.add(
+            new KernelArgument.Memory(to, bytes),
+            new KernelArgument.Number(to.isVectorAligned() ? bytes / Alignment.VECTOR : 0),
+            new KernelArgument.Number(bytes / unit));
+        return true;
+      }
+    }
+    return false;
   }
 }

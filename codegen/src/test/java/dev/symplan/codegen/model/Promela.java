@@ -3,6 +3,7 @@ package dev.symplan.codegen.model;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfer.Barrier;
+import dev.symplan.codegen.Transfer.Clear;
 import dev.symplan.codegen.Transfer.Copy;
 import dev.symplan.codegen.Transfer.Empty;
 import dev.symplan.codegen.Transfer.Endpoint;
@@ -91,6 +92,7 @@ final class Promela {
           Stream.concat(Stream.of(from), to.stream()).flatMap(end -> stretches(c, end, bytes));
       case Reduce(var from, var to, long bytes) ->
           Stream.concat(from.stream(), to.stream()).flatMap(end -> stretches(c, end, bytes));
+      case Clear(var to, long bytes) -> stretches(c, to, bytes);
       case Barrier _ -> Stream.of();
       case Receive _, Empty _ -> throw new IllegalArgumentException("nothing is pushed here");
     };
@@ -233,6 +235,7 @@ final class Promela {
                 lines.addAll(reads(rank, c, from, bytes, found));
                 lines.addAll(writes(rank, c, end, bytes, tag));
               });
+      case Clear(var to, long bytes) -> lines.addAll(writes(rank, c, to, bytes, tag));
       case Reduce(var from, var to, long bytes) -> {
         from.forEach(end -> lines.addAll(reads(rank, c, end, bytes, found)));
         to.forEach(end -> lines.addAll(writes(rank, c, end, bytes, tag)));

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfer.Barrier;
+import dev.symplan.codegen.Transfer.Clear;
 import dev.symplan.codegen.Transfer.Copy;
 import dev.symplan.codegen.Transfer.Empty;
 import dev.symplan.codegen.Transfer.Receive;
@@ -110,7 +111,7 @@ class PushModelTest {
         }
         case Empty(var slots) -> emptied.addAll(slots);
         case Reduce _ -> {}
-        case Barrier _ -> throw new IllegalArgumentException("nobody meets here");
+        case Barrier _, Clear _ -> throw new IllegalArgumentException("nobody meets here");
       }
     }
     // Nothing but the end of the kernel says that a place is empty, so it may be as late as that.

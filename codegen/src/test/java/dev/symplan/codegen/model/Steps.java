@@ -14,6 +14,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.Permutation;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Alignment;
@@ -65,6 +66,7 @@ final class Steps {
         new GroupUse(0, ImmutableIntArray.copyOf(IntStream.range(0, ranks)), self),
         kind.reduces() ? Optional.of(ReduceOp.SUM) : Optional.empty(),
         kind == Kind.BROADCAST ? 0 : -1,
+        kind == Kind.COLLECTIVE_PERMUTE ? chain(ranks) : Permutation.NONE,
         ImmutableLongArray.of(),
         ImmutableLongArray.of(),
         rows ? new SliceDims(gathers ? 0 : 1, gathers ? 1 : 0) : SliceDims.FIRST,
@@ -75,6 +77,14 @@ final class Steps {
         Optional.empty(),
         "c",
         Span.NONE);
+  }
+
+  /** Each rank sends to the next; nobody sends to the first, and the last sends to nobody. */
+  private static Permutation chain(int ranks) {
+    return new Permutation(
+        IntStream.range(1, ranks)
+            .mapToObj(target -> new Permutation.Pair(target - 1, target))
+            .collect(ImmutableList.toImmutableList()));
   }
 
   private static TensorRef tensor(long... sizes) {

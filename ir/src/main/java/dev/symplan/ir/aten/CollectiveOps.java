@@ -156,7 +156,7 @@ final class CollectiveOps {
     return ViewOps.whole(target);
   }
 
-  private static TensorType likeInput(TensorType input) {
+  static TensorType likeInput(TensorType input) {
     return input.isDense() ? Layouts.preserved(input) : Layouts.fresh(input);
   }
 

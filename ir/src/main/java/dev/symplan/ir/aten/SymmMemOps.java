@@ -209,7 +209,8 @@ final class SymmMemOps {
       case ALL_REDUCE -> CollectiveOps.reduced(collective, operand);
       case ALL_GATHER -> resized(call, operand, true);
       case REDUCE_SCATTER -> resized(call, operand, false);
-      case ALL_TO_ALL, BROADCAST, CUSTOM -> throw new IllegalStateException("is not in the table");
+      case ALL_TO_ALL, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM ->
+          throw new IllegalStateException("is not in the table");
     };
   }
 
@@ -234,7 +235,8 @@ final class SymmMemOps {
       case ALL_GATHER -> checkParts(operand, type, collective.dim(operand.rank()), operand, type);
       case REDUCE_SCATTER ->
           checkParts(type, operand, collective.dim(operand.rank()), operand, type);
-      case ALL_TO_ALL, BROADCAST, CUSTOM -> throw new IllegalStateException("is not in the table");
+      case ALL_TO_ALL, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM ->
+          throw new IllegalStateException("is not in the table");
     }
   }
 

@@ -11,9 +11,9 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * The ops that the planner puts in: a copy, the border between two graphs of a program, and
- * collectives whose slices lie along any dimension of a tensor. {@code config} names the algorithm,
- * as in {@code _c10d_functional}.
+ * Symplan's own ops: a copy, the border between two graphs of a program, collectives whose slices
+ * lie along any dimension of a tensor, and the permutation, which PyTorch does not have. {@code
+ * config} names the algorithm, as in {@code _c10d_functional}.
  */
 final class SymplanOps {
   private SymplanOps() {}
@@ -49,7 +49,13 @@ final class SymplanOps {
                 """
                 symplan::all_to_all_dim(Tensor input, int split_dim, int concat_dim, int group_size, str group_name, Any? config=None) -> Tensor
                 """,
-                CollectiveOps::exchangedAlong))
+                CollectiveOps::exchangedAlong),
+            CollectiveOps.table(
+                Kind.COLLECTIVE_PERMUTE,
+                """
+                symplan::collective_permute(Tensor input, int[][] source_target_pairs, str group_name, Any? config=None) -> Tensor
+                """,
+                (_, input) -> CollectiveOps.likeInput(input)))
         .flatMap(specs -> specs);
   }
 

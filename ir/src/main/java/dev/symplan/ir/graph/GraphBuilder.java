@@ -301,9 +301,6 @@ public final class GraphBuilder {
     if (def.collective().isEmpty()) {
       return true;
     }
-    return switch (def.collective().get().kind()) {
-      case ALL_REDUCE, BROADCAST -> wanted.isDense();
-      case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, CUSTOM -> wanted.isContiguous();
-    };
+    return def.collective().get().kind().keepsLayout() ? wanted.isDense() : wanted.isContiguous();
   }
 }

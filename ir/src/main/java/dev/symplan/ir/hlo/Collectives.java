@@ -12,6 +12,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.hlo.Bound.Started;
 import dev.symplan.ir.hlo.HloShape.Array;
+import dev.symplan.ir.op.Permutation;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -25,19 +26,13 @@ import org.jspecify.annotations.Nullable;
  */
 final class Collectives {
   static final ImmutableSet<String> OPCODES =
-      ImmutableSet.of("all-reduce", "all-gather", "reduce-scatter", "all-to-all");
+      ImmutableSet.of(
+          "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute");
 
   /** Collectives that have no functional form here. */
   static final ImmutableSet<String> UNSUPPORTED =
       ImmutableSet.of(
-          "collective-permute",
-          "collective-permute-start",
-          "collective-broadcast",
-          "ragged-all-to-all",
-          "send",
-          "recv",
-          "infeed",
-          "outfeed");
+          "collective-broadcast", "ragged-all-to-all", "send", "recv", "infeed", "outfeed");
 
   private static final ImmutableMap<String, String> REDUCTIONS =
       ImmutableMap.of(
@@ -124,14 +119,31 @@ final class Collectives {
       throw wrong(
           "%s of %s operands gives %s results".formatted(opcode, operands.size(), arrays.size()));
     }
+    boolean permutes = opcode.equals("collective-permute");
+    if (permutes && instruction.attributes().has("slice_sizes")) {
+      throw emitter.failure(
+          DiagnosticCode.UNSUPPORTED,
+          "collective-permute of slices into another array is not planned",
+          "permute whole arrays, and slice before or update after");
+    }
     ProcessGroup group;
+    Permutation permutation;
     try {
-      group = groups.of(instruction, opcode.equals("all-to-all"));
+      if (permutes) {
+        var pairs = groups.pairs(instruction);
+        group = pairs.group();
+        permutation = pairs.permutation();
+      } else {
+        group = groups.of(instruction, opcode.equals("all-to-all"));
+        permutation = Permutation.NONE;
+      }
     } catch (IllegalArgumentException e) {
       throw emitter.failure(
           DiagnosticCode.BAD_GROUP,
           String.valueOf(e.getMessage()),
-          "groups are disjoint, of the same size, and of devices of the module");
+          permutes
+              ? "each device of the module is at most once a source, and at most once a target"
+              : "groups are disjoint, of the same size, and of devices of the module");
     }
     if (tupleExchange) {
       throw emitter.failure(
@@ -142,13 +154,18 @@ final class Collectives {
     var started = ImmutableList.<Started>builder();
     for (int i = 0; i < operands.size(); i++) {
       var name = operands.size() == 1 ? instruction.name() : instruction.name() + "." + i;
-      started.add(one(instruction, operands.get(i), arrays.get(i), group, name));
+      started.add(one(instruction, operands.get(i), arrays.get(i), group, permutation, name));
     }
     return new Bound.Pending(started.build());
   }
 
   private Started one(
-      HloInstruction instruction, Value operand, Array shape, ProcessGroup group, String name) {
+      HloInstruction instruction,
+      Value operand,
+      Array shape,
+      ProcessGroup group,
+      Permutation permutation,
+      String name) {
     if (operand.tensor().rank() != shape.minorToMajor().length()) {
       throw wrong("%s changes the number of dimensions".formatted(instruction.opcode()));
     }
@@ -167,6 +184,16 @@ final class Collectives {
               reduceOp(instruction, seen),
               new Arg.Str(group.name()));
       return new Started(reduced, shape, name);
+    }
+    if (opcode.equals("collective-permute")) {
+      var permuted =
+          emitter.op(
+              name,
+              "symplan::collective_permute",
+              new Arg.Ref(seen),
+              permutation.arg(),
+              new Arg.Str(group.name()));
+      return new Started(permuted, shape, name);
     }
     long dim = instruction.attributes().integer("dimensions").orElse(-1L);
     int at =

@@ -3,7 +3,10 @@ package dev.symplan.ir.hlo;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -20,16 +23,17 @@ final class ComputationReader {
   /** Deepest nesting of calls. */
   private static final int MAX_DEPTH = 100;
 
-  /** Instructions that run computations as often as only a run knows. */
-  private static final ImmutableMap<String, String> CONTROL =
-      ImmutableMap.of("while", "a loop", "conditional", "a branch");
-
   private final GraphEmitter emitter;
   private final Collectives collectives;
   private final Fusions fusions;
   private final Translations translations;
   private final OtherInstructions others;
+  private final Branches branches;
+  private final ImmutableMap<String, HloComputation> computations;
   private int depth;
+
+  /** The instructions that were read, those of loops in each round. */
+  private long instructions;
 
   ComputationReader(HloModule module, GraphEmitter emitter, Groups groups) {
     this.emitter = emitter;
@@ -37,6 +41,8 @@ final class ComputationReader {
     this.fusions = new Fusions(module.computations());
     this.translations = new Translations(emitter, module.computations());
     this.others = new OtherInstructions(emitter);
+    this.branches = new Branches(module.computations(), fusions);
+    this.computations = module.computations();
   }
 
   /**
@@ -53,15 +59,19 @@ final class ComputationReader {
 
   private final class Frame {
     private final HloComputation computation;
-    private final Map<String, Bound> bound = new HashMap<>();
+    private final Map<String, Bound> bound;
 
-    private final Map<String, HloShape> shapes = new HashMap<>();
+    private final Map<String, HloShape> shapes;
 
     /** The last instruction that reads each one. */
-    private final Map<String, HloInstruction> lastUsers = new HashMap<>();
+    private final Map<String, HloInstruction> lastUsers;
 
     Frame(HloComputation computation) {
       this.computation = computation;
+      int size = computation.instructions().size();
+      this.bound = HashMap.newHashMap(size);
+      this.shapes = HashMap.newHashMap(size);
+      this.lastUsers = HashMap.newHashMap(size);
       for (var instruction : computation.instructions()) {
         instruction.operands().forEach(operand -> lastUsers.put(operand, instruction));
         shapes.put(instruction.name(), instruction.shape());
@@ -74,6 +84,10 @@ final class ComputationReader {
             DiagnosticCode.TOO_LARGE,
             "computations call each other more than %s deep".formatted(MAX_DEPTH),
             "does '%s' call itself?".formatted(computation.name()));
+      }
+      instructions += computation.instructions().size();
+      if (instructions > GraphEmitter.MAX_OPS) {
+        throw emitter.tooLarge();
       }
       for (var instruction : computation.instructions()) {
         emitter.at(instruction);
@@ -109,15 +123,6 @@ final class ComputationReader {
 
     private Bound instruction(HloInstruction instruction, List<Bound> arguments) {
       var opcode = instruction.opcode();
-      if (CONTROL.containsKey(opcode)) {
-        throw emitter.failure(
-            DiagnosticCode.UNSUPPORTED,
-            "'%s' is %s ('%s'), which is not planned"
-                .formatted(instruction.name(), CONTROL.get(opcode), opcode),
-            opcode.equals("while")
-                ? "unroll it: jax.lax.scan(…, unroll=True), or a Python loop over the layers"
-                : "choose the branch when the program is traced: a Python if, not jax.lax.cond");
-      }
       if (Collectives.UNSUPPORTED.contains(opcode)) {
         throw emitter.failure(
             DiagnosticCode.UNSUPPORTED,
@@ -150,24 +155,26 @@ final class ComputationReader {
         case "bitcast" -> bitcast(instruction, only(operands));
         case "add-dependency" -> only(operands.subList(0, Math.min(1, operands.size())));
         case "call" -> called(instruction, operands);
+        case "while" -> loop(instruction, only(operands));
+        case "conditional" -> conditional(instruction, operands);
         case "async-start" -> asyncStart(instruction, operands);
         case "async-update" -> only(operands);
-        case "async-done", "all-reduce-done", "all-gather-done" ->
+        case "async-done", "all-reduce-done", "all-gather-done", "collective-permute-done" ->
             done(only(operands), instruction.shape());
         case "all-reduce-start" ->
             collectives.start(
                 renamed(instruction), tensors(instruction, operands), instruction.shape());
-        case "all-gather-start" ->
+        case "all-gather-start", "collective-permute-start" ->
             collectives.start(
-                renamed(instruction), tensors(instruction, operands), lastPart(instruction));
+                renamed(instruction), tensors(instruction, operands), results(instruction));
         case "copy-start" -> only(operands);
         case "copy-done" -> copied(instruction, only(operands));
         case "fusion" -> fusion(instruction, operands);
         default ->
             Collectives.OPCODES.contains(opcode)
                 ? collectives.run(instruction, tensors(instruction, operands), instruction.shape())
-                : translations
-                    .read(instruction, operands, instruction.shape())
+                : Scalars.fold(instruction, operands)
+                    .or(() -> translations.read(instruction, operands, instruction.shape()))
                     .orElseGet(() -> others.read(instruction, operands));
       };
     }
@@ -197,13 +204,96 @@ final class ComputationReader {
       return given;
     }
 
+    /** Its rounds, one after the other. */
+    private Bound loop(HloInstruction instruction, Bound operand) {
+      var condition = named(instruction, "condition");
+      var body = named(instruction, "body");
+      long rounds =
+          Loops.rounds(instruction, condition, body, operand)
+              .orElseThrow(
+                  () ->
+                      emitter.failure(
+                          DiagnosticCode.UNSUPPORTED,
+                          "'%s' is a loop ('while') whose number of rounds the module does not state"
+                              .formatted(instruction.name()),
+                          "loop a fixed number of times: jax.lax.scan, or fori_loop with"
+                              + " constants"));
+      if (rounds > Loops.MAX_ROUNDS) {
+        throw emitter.failure(
+            DiagnosticCode.TOO_LARGE,
+            "'%s' is a loop ('while') of %s rounds; loops of up to %s are planned"
+                .formatted(instruction.name(), rounds, Loops.MAX_ROUNDS),
+            "jit the body, and loop in Python");
+      }
+      var carried = operand;
+      for (long round = 0; round < rounds; round++) {
+        carried = ComputationReader.this.read(body, List.of(carried));
+        emitter.at(instruction);
+      }
+      return carried;
+    }
+
+    private HloComputation named(HloInstruction instruction, String attribute) {
+      var names = instruction.attributes().names(attribute);
+      @Nullable HloComputation found =
+          names.size() == 1 ? computations.get(names.getFirst()) : null;
+      if (found == null) {
+        throw missing(instruction, names.size());
+      }
+      return found;
+    }
+
+    /**
+     * The branch that the module chooses; or one op that has room for all that any branch makes.
+     */
+    private Bound conditional(HloInstruction instruction, List<Bound> operands) {
+      var all = branches.of(instruction);
+      if (all.isEmpty() || operands.size() != all.size() + 1) {
+        throw missing(instruction, all.size());
+      }
+      var chosen = branches.chosen(operands.getFirst(), all.size());
+      if (chosen.isPresent() && chosen.get() < all.size()) {
+        var given =
+            ComputationReader.this.read(
+                all.get(chosen.get()), List.of(operands.get(chosen.get() + 1)));
+        emitter.at(instruction);
+        return given;
+      }
+      if (all.stream().anyMatch(fusions::communicates)) {
+        throw emitter.failure(
+            DiagnosticCode.UNSUPPORTED,
+            "'%s' is a branch ('conditional') with a collective, and only a run knows who takes it"
+                .formatted(instruction.name()),
+            "choose the branch when the program is traced: a Python if, not jax.lax.cond");
+      }
+      long scratch = all.stream().mapToLong(branches::scratchBytes).max().orElse(0);
+      var room =
+          new Array(
+              "u8", TensorType.contiguous(DType.U8, scratch), true, ImmutableIntArray.of(0), 0);
+      var widened =
+          new HloInstruction(
+              instruction.name(),
+              new HloShape.Tuple(ImmutableList.of(instruction.shape(), room)),
+              instruction.opcode(),
+              instruction.operands(),
+              instruction.literal(),
+              instruction.attributes(),
+              instruction.span());
+      var values = others.flat(instruction, operands);
+      return part(others.plain(widened, "conditional", values, 0), "0", instruction.name());
+    }
+
+    private CompileException missing(HloInstruction instruction, int found) {
+      return emitter.failure(
+          DiagnosticCode.UNKNOWN_VALUE,
+          "'%s' calls %s computations of the module".formatted(instruction.name(), found),
+          "the text seems to be truncated: dump the whole module");
+    }
+
     private HloComputation callee(HloInstruction instruction) {
       var called = fusions.called(instruction);
       if (called.size() != 1) {
-        throw emitter.failure(
-            DiagnosticCode.UNKNOWN_VALUE,
-            "'%s' calls %s computations of the module".formatted(instruction.name(), called.size()),
-            "the text seems to be truncated: dump the whole module");
+        throw missing(instruction, called.size());
       }
       return called.iterator().next();
     }
@@ -260,13 +350,16 @@ final class ComputationReader {
           start.span());
     }
 
-    /** The results among what an {@code all-gather-start} gives, after its operands. */
-    private HloShape lastPart(HloInstruction instruction) {
+    /**
+     * The results among what a start gives: after its operands, and before the numbers with which a
+     * {@code collective-permute} keeps track.
+     */
+    private HloShape results(HloInstruction instruction) {
       if (instruction.shape() instanceof HloShape.Tuple(ImmutableList<HloShape> parts)
-          && !parts.isEmpty()) {
-        return parts.getLast();
+          && parts.size() > 1) {
+        return parts.get(1);
       }
-      throw wrong("all-gather-start gives its operands and results");
+      throw wrong("%s gives its operands and results".formatted(instruction.opcode()));
     }
 
     private Bound copied(HloInstruction instruction, Bound operand) {

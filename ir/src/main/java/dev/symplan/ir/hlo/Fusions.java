@@ -14,7 +14,18 @@ import org.jspecify.annotations.Nullable;
 /** The facts about a fusion that follow from the computation that it calls. */
 final class Fusions {
   private static final ImmutableSet<String> CALLS =
-      ImmutableSet.of("fusion", "call", "async-start");
+      ImmutableSet.of("fusion", "call", "async-start", "while", "conditional");
+
+  /** The attributes that name computations. */
+  private static final ImmutableSet<String> CALLEES =
+      ImmutableSet.of(
+          "calls",
+          "to_apply",
+          "condition",
+          "body",
+          "true_computation",
+          "false_computation",
+          "branch_computations");
 
   private final ImmutableMap<String, HloComputation> computations;
   private final Set<String> silent = new HashSet<>();
@@ -63,7 +74,7 @@ final class Fusions {
 
   Set<HloComputation> called(HloInstruction instruction) {
     var found = new HashSet<HloComputation>();
-    for (var key : new String[] {"calls", "to_apply"}) {
+    for (var key : CALLEES) {
       for (var name : instruction.attributes().names(key)) {
         @Nullable HloComputation computation = computations.get(name);
         if (computation != null) {

@@ -1,5 +1,6 @@
 package dev.symplan.ir.hlo;
 
+import com.google.common.base.CharMatcher;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
@@ -37,6 +38,15 @@ final class GraphEmitter {
   /** More ops than any module has; computations that call each other can stand for more. */
   static final int MAX_OPS = 5_000_000;
 
+  /** What names of the graph language do not have. */
+  private static final CharMatcher OTHER =
+      CharMatcher.inRange('a', 'z')
+          .or(CharMatcher.inRange('A', 'Z'))
+          .or(CharMatcher.inRange('0', '9'))
+          .or(CharMatcher.is('_'))
+          .negate()
+          .precomputed();
+
   private final GraphBuilder builder;
   private final OpRegistry registry;
   private final SourceTables sources;
@@ -45,6 +55,10 @@ final class GraphEmitter {
   private final Map<String, Notes> notes = new HashMap<>();
   private final Map<String, Value> scalars = new HashMap<>();
   private final Set<String> names = new HashSet<>();
+
+  /** By name, the number to try next where it is taken. */
+  private final Map<String, Integer> repeated = new HashMap<>();
+
   private int ops;
   private Span span = Span.NONE;
   private Notes note = Notes.NONE;
@@ -84,12 +98,18 @@ final class GraphEmitter {
 
   /** {@return a name of the graph language that no value has yet} */
   String name(String hlo) {
-    var word = hlo.replaceAll("[^A-Za-z0-9_]", "_");
+    var word = OTHER.replaceFrom(hlo, '_');
     var name = word.isEmpty() || Character.isDigit(word.charAt(0)) ? "_" + word : word;
-    for (int i = 2; !names.add(name); i++) {
-      name = word + "_" + i;
+    if (names.add(name)) {
+      return name;
     }
-    return name;
+    // A loop gives the same names in each round: what was tried before is not tried again.
+    int number = repeated.getOrDefault(word, 2);
+    while (!names.add(word + "_" + number)) {
+      number++;
+    }
+    repeated.put(word, number + 1);
+    return word + "_" + number;
   }
 
   Optional<OpDef> find(String op) {
@@ -245,7 +265,7 @@ final class GraphEmitter {
     return failure(
         DiagnosticCode.TOO_LARGE,
         "the module stands for more than %s ops".formatted(MAX_OPS),
-        "do its computations call each other again and again?");
+        "do its computations call each other again and again, or do its loops have many rounds?");
   }
 
   CompileException failure(DiagnosticCode code, String message, String hint) {

@@ -3,6 +3,9 @@ package dev.symplan.ir.hlo;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.op.Permutation;
+import dev.symplan.ir.op.Permutation.Pair;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -63,6 +66,84 @@ final class Groups {
       ranks = ofReplicas(written);
     }
     return groups.computeIfAbsent(ranks, this::group);
+  }
+
+  /** A group, and pairs of positions in each part of it. */
+  record Pairs(ProcessGroup group, Permutation permutation) {}
+
+  /**
+   * {@return the pairs of a collective-permute} If ranks fall into parts that do not talk to each
+   * other, and all parts have the same pairs, each part meets by itself; else, all ranks do.
+   *
+   * @throws IllegalArgumentException when the pairs are malformed or name a device twice
+   */
+  Pairs pairs(HloInstruction instruction) {
+    var attributes = instruction.attributes();
+    var written = ReplicaGroups.pairs(attributes.text("source_target_pairs").orElse(""));
+    int count = attributes.has("channel_id") ? partitions : replicas;
+    if (written.maxRank() >= count) {
+      throw new IllegalArgumentException(
+          "device %s does not exist; the pairs are of %s".formatted(written.maxRank(), count));
+    }
+    var pairs = new ArrayList<Pair>();
+    for (int rank = 0; rank < world(); rank++) {
+      int replica = rank / partitions;
+      int partition = rank % partitions;
+      int self = attributes.has("channel_id") ? partition : replica;
+      int target = written.targetOf(self).orElse(-1);
+      if (target >= 0) {
+        pairs.add(
+            new Pair(
+                rank,
+                attributes.has("channel_id")
+                    ? replica * partitions + target
+                    : target * partitions + partition));
+      }
+    }
+    var all = new Permutation(ImmutableList.copyOf(pairs));
+    var parts = parts(all);
+    var first = within(parts.getFirst(), all);
+    if (!parts.stream().allMatch(part -> within(part, all).equals(first))) {
+      return new Pairs(
+          groups.computeIfAbsent(ImmutableList.of(count(world(), id -> id)), this::group), all);
+    }
+    return new Pairs(groups.computeIfAbsent(parts, this::group), first);
+  }
+
+  /** {@return the ranks in parts that talk only among themselves, each in ascending order} */
+  private ImmutableList<ImmutableIntArray> parts(Permutation all) {
+    int[] leader = IntStream.range(0, world()).toArray();
+    for (var pair : all.pairs()) {
+      int a = leader(leader, pair.source());
+      int b = leader(leader, pair.target());
+      leader[Math.max(a, b)] = Math.min(a, b);
+    }
+    return IntStream.range(0, world())
+        .filter(rank -> leader[rank] == rank)
+        .mapToObj(
+            first ->
+                ImmutableIntArray.copyOf(
+                    IntStream.range(first, world()).filter(rank -> leader(leader, rank) == first)))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private static int leader(int[] leader, int rank) {
+    int at = rank;
+    while (leader[at] != at) {
+      at = leader[at];
+    }
+    return at;
+  }
+
+  /** {@return the pairs of a part, by positions in it, in order; those of a smaller one differ} */
+  private static Permutation within(ImmutableIntArray part, Permutation all) {
+    var pairs = ImmutableList.<Pair>builder();
+    for (int i = 0; i < part.length(); i++) {
+      int source = i;
+      all.targetOf(part.get(i))
+          .ifPresent(target -> pairs.add(new Pair(source, part.indexOf(target))));
+    }
+    return new Permutation(pairs.build());
   }
 
   private ProcessGroup group(ImmutableList<ImmutableIntArray> ranks) {

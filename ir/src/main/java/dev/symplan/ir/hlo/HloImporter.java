@@ -19,6 +19,7 @@ import dev.symplan.ir.graph.GraphBuilder;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.hlo.HloShape.Array;
 import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.Permutation;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -122,7 +123,7 @@ public final class HloImporter {
     return new Groups((int) replicas, (int) partitions);
   }
 
-  /** Modules that were written without a number of partitions name their devices in groups. */
+  /** Modules without a number of partitions name their devices in groups and pairs. */
   private int devicesNamed() {
     int most = 1;
     for (var computation : module.computations().values()) {
@@ -137,12 +138,20 @@ public final class HloImporter {
 
   private static int devicesNamed(HloInstruction instruction) {
     try {
-      return instruction.attributes().text("replica_groups").map(ReplicaGroups::read).stream()
-          .flatMap(List::stream)
-          .flatMapToInt(ImmutableIntArray::stream)
-          .map(device -> device + 1)
-          .max()
-          .orElse(1);
+      var attributes = instruction.attributes();
+      int inGroups =
+          attributes.text("replica_groups").map(ReplicaGroups::read).stream()
+              .flatMap(List::stream)
+              .flatMapToInt(ImmutableIntArray::stream)
+              .max()
+              .orElse(0);
+      int inPairs =
+          attributes
+              .text("source_target_pairs")
+              .map(ReplicaGroups::pairs)
+              .map(Permutation::maxRank)
+              .orElse(0);
+      return 1 + Math.max(inGroups, inPairs);
     } catch (IllegalArgumentException e) {
       // The collective itself is reported where it is read.
       return 1;

@@ -4,6 +4,7 @@ import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.op.Permutation;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -51,6 +52,31 @@ final class ReplicaGroups {
       return lists(written);
     }
     throw new IllegalArgumentException("replica_groups=%s has no known form".formatted(text));
+  }
+
+  /**
+   * {@return {@code source_target_pairs}}
+   *
+   * @throws IllegalArgumentException when the text is not a list of pairs, each rank at most once a
+   *     source and at most once a target
+   */
+  static Permutation pairs(String text) {
+    var written = text.strip();
+    if (!LISTS.matcher(written).matches()) {
+      throw new IllegalArgumentException(
+          "source_target_pairs=%s are not pairs of devices".formatted(text));
+    }
+    return new Permutation(
+        lists(written).stream()
+            .map(
+                ids -> {
+                  if (ids.length() != 2) {
+                    throw new IllegalArgumentException(
+                        "%s is not a pair of devices".formatted(ids));
+                  }
+                  return new Permutation.Pair(ids.get(0), ids.get(1));
+                })
+            .collect(ImmutableList.toImmutableList()));
   }
 
   private static ImmutableList<ImmutableIntArray> lists(String text) {

@@ -88,7 +88,7 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
       case ALL_GATHER -> new SliceDims(0, dim(rank));
       case REDUCE_SCATTER -> new SliceDims(dim(rank), 0);
       case ALL_TO_ALL -> new SliceDims(dim(Role.SPLIT_DIM, rank), dim(Role.CONCAT_DIM, rank));
-      case ALL_REDUCE, BROADCAST, CUSTOM -> SliceDims.FIRST;
+      case ALL_REDUCE, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> SliceDims.FIRST;
     };
   }
 
@@ -115,6 +115,35 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
           "%s is %s, but ranks count from 0".formatted(spec.param(Role.ROOT), root));
     }
     return OptionalInt.of((int) root);
+  }
+
+  /** {@return who sends to whom in a collective_permute; nobody in others} */
+  public Permutation permutation() {
+    if (!spec.has(Role.PAIRS)) {
+      return Permutation.NONE;
+    }
+    var param = spec.param(Role.PAIRS);
+    if (!(call.arg(param) instanceof Arg.Seq(var items))) {
+      throw notPairs(param);
+    }
+    try {
+      return new Permutation(
+          items.stream().map(item -> pair(param, item)).collect(ImmutableList.toImmutableList()));
+    } catch (IllegalArgumentException e) {
+      throw new OpTypeException("%s: %s".formatted(param, e.getMessage()));
+    }
+  }
+
+  private static Permutation.Pair pair(String param, Arg item) {
+    var ends =
+        item.integers()
+            .filter(all -> all.length() == 2 && all.stream().allMatch(end -> end == (int) end))
+            .orElseThrow(() -> notPairs(param));
+    return new Permutation.Pair((int) ends.get(0), (int) ends.get(1));
+  }
+
+  private static OpTypeException notPairs(String param) {
+    return new OpTypeException(param + " must be a list of pairs of ranks");
   }
 
   /** {@return the number of ranks that the call is for, where it states one} */
@@ -158,6 +187,7 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
   void check() {
     var _ = reduceOp();
     var _ = root();
+    var _ = permutation();
     var _ = inputSplits();
     var _ = outputSplits();
   }

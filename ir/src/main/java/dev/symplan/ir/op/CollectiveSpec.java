@@ -33,12 +33,22 @@ public record CollectiveSpec(
     REDUCE_SCATTER,
     ALL_TO_ALL,
     BROADCAST,
+    /** Ranks send their operands along pairs; whom nobody sends to gets zeros. */
+    COLLECTIVE_PERMUTE,
     /** Known only by its symmetric arguments; a library supplies the implementation. */
     CUSTOM;
 
     /** {@return whether it combines elements of different ranks} */
     public boolean reduces() {
       return this == ALL_REDUCE || this == REDUCE_SCATTER;
+    }
+
+    /**
+     * {@return whether a result has the type of its operand: elements are taken as they lie, in any
+     * layout without gaps}
+     */
+    public boolean keepsLayout() {
+      return this == ALL_REDUCE || this == BROADCAST || this == COLLECTIVE_PERMUTE;
     }
 
     /** {@return the name in files and options, for example {@code all_reduce}} */
@@ -65,6 +75,8 @@ public record CollectiveSpec(
      * reduction gives its result to.
      */
     ROOT("src", "root"),
+    /** The {@link Permutation}: pairs of ranks, counted within the group. */
+    PAIRS("source_target_pairs"),
     /** The number of ranks in the group. */
     GROUP_SIZE("group_size", "world_size"),
     /** The rows of the operand for each rank of the group; an empty list means equal parts. */
@@ -107,6 +119,7 @@ public record CollectiveSpec(
         case OPERAND -> true;
         case REDUCE_OP -> kind.reduces();
         case ROOT -> kind == Kind.BROADCAST;
+        case PAIRS -> kind == Kind.COLLECTIVE_PERMUTE;
         case GROUP,
             GROUP_SIZE,
             INPUT_SPLIT_SIZES,
@@ -121,7 +134,21 @@ public record CollectiveSpec(
     }
 
     private boolean mayBeIn(Kind kind) {
-      return isNeededBy(kind) || (this != REDUCE_OP && (this != ROOT || kind == Kind.ALL_REDUCE));
+      return switch (this) {
+        case REDUCE_OP, PAIRS -> isNeededBy(kind);
+        case ROOT -> isNeededBy(kind) || kind == Kind.ALL_REDUCE;
+        case OPERAND,
+            GROUP,
+            GROUP_SIZE,
+            INPUT_SPLIT_SIZES,
+            OUTPUT_SPLIT_SIZES,
+            ALGORITHM,
+            DIM,
+            SPLIT_DIM,
+            CONCAT_DIM,
+            SCRATCH ->
+            true;
+      };
     }
   }
 

@@ -172,6 +172,34 @@ class CollectiveOpsTest {
     assertThat(def.collective().get().group()).contains("group_name");
   }
 
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "[[0, 1], [0, 2]] | source_target_pairs: rank 0 is the source of two pairs",
+        "[[0, 1], [2, 1]] | source_target_pairs: rank 1 is the target of two pairs",
+        "[[0, -1]] | source_target_pairs: a pair is [0, -1], but ranks count from 0",
+        "[[0, 1, 2]] | source_target_pairs must be a list of pairs of ranks",
+        "[[0, 4294967296]] | source_target_pairs must be a list of pairs of ranks",
+      })
+  void pairsNameEachRankOnceAtEachEnd(String pairs, String message) {
+    var text =
+        """
+        graph version 1
+        group g = [0, 1, 2]
+        graph t(x: f32[4]) {
+          y = symplan::collective_permute(x, %s, "g")
+          return y
+        }
+        """
+            .formatted(pairs);
+
+    assertThatThrownBy(() -> GraphParser.parse(new SourceFile("pairs.graph", text)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageStartingWith("pairs.graph:4")
+        .hasMessageContaining(message);
+  }
+
   @Test
   void waitIsKnownByItsTrait() {
     var def = BuiltinOps.registry().get(NS + "wait_tensor");

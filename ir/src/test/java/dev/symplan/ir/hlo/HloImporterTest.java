@@ -77,29 +77,17 @@ class HloImporterTest {
   void readsWhatXlaDumped() throws IOException {
     var shared = Path.of(System.getProperty("symplan.shared", "../shared")).resolve("more/hlo");
     Assumptions.assumeTrue(Files.isDirectory(shared), "no modules at " + shared);
-    var looped = new ArrayList<String>();
-    int planned = 0;
+    int read = 0;
     try (var files = Files.walk(shared)) {
       for (var file :
           files
               .filter(path -> path.toString().matches(".*(_optimizations\\.txt|\\.hlo)\\.gz"))
               .sorted()
               .toList()) {
-        try {
-          assertThat(read(file).graphs().getFirst().ops()).hasSizeGreaterThan(100);
-          planned++;
-        } catch (CompileException e) {
-          assertThat(e.diagnostics()).hasSize(1);
-          assertThat(e.getMessage()).contains("is a loop ('while'), which is not planned");
-          looped.add(String.valueOf(file.getFileName()));
-        }
+        assertThat(read(file).graphs().getFirst().ops()).hasSizeGreaterThan(100);
+        read++;
       }
     }
-    assertThat(planned).isEqualTo(5);
-    assertThat(looped)
-        .containsExactly(
-            "hlo_llama31_70b_fp8_16x8.hlo.gz",
-            "hlo_llama3_8b_bf16_activation_offloading_1x8.hlo.gz",
-            "hlo_llama3_8b_cp_bf16_1x4.hlo.gz");
+    assertThat(read).isEqualTo(8);
   }
 }

@@ -37,7 +37,7 @@ public final class HloOps {
       """
       abs add add_dependency after_all and atan2 batch_norm_grad batch_norm_inference
       batch_norm_training bitcast_convert broadcast cbrt ceil cholesky clamp compare complex
-      concatenate constant convert convolution copy cosine count_leading_zeros custom_call divide
+      concatenate conditional constant convert convolution copy cosine count_leading_zeros custom_call divide
       domain dot dynamic_reshape dynamic_slice erf exponential exponential_minus_one fft floor
       fusion gather get_dimension_size imag iota is_finite log log_plus_one logistic map maximum
       minimum multiply negate not or pad partition_id popcnt power ragged_dot real reduce

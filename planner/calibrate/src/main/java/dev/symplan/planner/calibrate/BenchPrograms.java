@@ -49,7 +49,7 @@ public final class BenchPrograms {
       long elements = Math.max(ranks, sizes.get(i) / dtype.bytes() / ranks * ranks);
       inputs.add("x%s: %s[%s]".formatted(i, dtype.shortName(), elements));
       lines.add(
-          "%s = _c10d_functional::%s".formatted(label(i), call(kind, "x" + i, elements, ranks)));
+          "%s = %s::%s".formatted(label(i), namespace(kind), call(kind, "x" + i, elements, ranks)));
       lines.add("o%s = _c10d_functional::wait_tensor(%s)".formatted(i, label(i)));
       outputs.add("o" + i);
     }
@@ -59,6 +59,17 @@ public final class BenchPrograms {
   /** {@return the name of one of several collectives} */
   public static String label(int index) {
     return "r" + index;
+  }
+
+  private static String namespace(Kind kind) {
+    return kind == Kind.COLLECTIVE_PERMUTE ? "symplan" : "_c10d_functional";
+  }
+
+  /** {@return pairs in which each rank sends to the next} */
+  private static String ring(int ranks) {
+    return IntStream.range(0, ranks)
+        .mapToObj(rank -> "[%s, %s]".formatted(rank, (rank + 1) % ranks))
+        .collect(Collectors.joining(", ", "[", "]"));
   }
 
   private static String call(Kind kind, String operand, long elements, int ranks) {
@@ -73,6 +84,8 @@ public final class BenchPrograms {
           "reduce_scatter_tensor(%s, \"sum\", %s, \"g\")".formatted(operand, ranks);
       case ALL_TO_ALL -> "all_to_all_single(%s, %s, %s, \"g\")".formatted(operand, equal, equal);
       case BROADCAST -> "broadcast(%s, 0, \"g\")".formatted(operand);
+      case COLLECTIVE_PERMUTE ->
+          "collective_permute(%s, %s, \"g\")".formatted(operand, ring(ranks));
       case CUSTOM -> throw new IllegalArgumentException("a custom op cannot be timed alone");
     };
   }

@@ -13,6 +13,7 @@ import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class CostModelTest {
@@ -45,6 +46,24 @@ class CostModelTest {
             Offset.offset(1e-9));
   }
 
+  /** A pair moves what two ranks of an all_to_all move of twice as much, however many pairs are. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Variant.class,
+      names = {"ONE_SHOT", "PUSH", "COPY_ENGINE", "NCCL"})
+  void pairsCostWhatTwoRanksExchange(Variant variant) {
+    for (long bytes : new long[] {64, 1 << 16, 1 << 26}) {
+      for (int ranks : new int[] {2, 4, 8}) {
+        double exchanged =
+            COSTS.transferMicros(Kind.ALL_TO_ALL, variant, 2 * bytes, 2)
+                - COSTS.fixedMicros(variant, 2);
+        assertThat(COSTS.transferMicros(Kind.COLLECTIVE_PERMUTE, variant, bytes, ranks))
+            .isCloseTo(COSTS.fixedMicros(variant, ranks) + exchanged, Offset.offset(1e-9));
+        assertThat(COSTS.isMeasured(Kind.COLLECTIVE_PERMUTE, variant, ranks)).isFalse();
+      }
+    }
+  }
+
   /**
    * By hand, of 64 MiB: what crosses a rail at 1 GB/s, and 5 µs for each hop. Of 16 ranks on two
    * hosts, a library spreads 2 · 15/16 of an all_reduce over 8 rails; one rank on each of four
@@ -57,7 +76,8 @@ class CostModelTest {
     "ALL_GATHER, 4, 4, 1, 15, 201326592",
     "REDUCE_SCATTER, 8, 2, 4, 5, 14680064",
     "ALL_TO_ALL, 16, 2, 8, 5, 33554432",
-    "BROADCAST, 8, 8, 1, 15, 67108864"
+    "BROADCAST, 8, 8, 1, 15, 67108864",
+    "COLLECTIVE_PERMUTE, 16, 2, 8, 5, 67108864"
   })
   void railsBoundWhatCrossesThem(
       Kind kind, int ranks, int domains, int fewest, double hops, double bytes) {

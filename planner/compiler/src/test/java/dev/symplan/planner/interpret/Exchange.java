@@ -7,6 +7,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.Permutation;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.plan.CollectivePlan;
@@ -107,8 +108,23 @@ record Exchange(
         Unsafe.require(operands.containsKey(root), "nobody is the root");
         yield List.of(new Part(0, operands.get(root).pieces));
       }
+      case COLLECTIVE_PERMUTE -> {
+        var source = permutation().sourceOf(position);
+        if (source.isEmpty()) {
+          var type = operandType(op);
+          yield List.of(new Part(0, Piece.zeros(type.numel(), type.dtype().bytes())));
+        }
+        Unsafe.require(source.getAsInt() < members.length(), "the source is in no group");
+        int member = members.get(source.getAsInt());
+        Unsafe.require(operands.containsKey(member), "nobody is the source");
+        yield List.of(new Part(0, operands.get(member).pieces));
+      }
       case CUSTOM -> throw new IllegalStateException("hashed elsewhere");
     };
+  }
+
+  Permutation permutation() {
+    return call(op).permutation();
   }
 
   private List<Part> gathered(Map<Integer, Sent> operands) {

@@ -63,7 +63,7 @@ final class ForeignCollectives {
         }
         yield Piece.combine(exchange.key(), slices);
       }
-      case ALL_REDUCE, ALL_TO_ALL, BROADCAST, CUSTOM ->
+      case ALL_REDUCE, ALL_TO_ALL, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM ->
           throw new IllegalStateException(op.def().name().toString());
     };
   }

@@ -1,6 +1,7 @@
 package dev.symplan.planner.interpret;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.stream.LongStream;
 
@@ -15,6 +16,11 @@ record Piece(long token, long from, long length) {
   /** {@return some of the bytes, the first of them {@code begin} after the first of all} */
   Piece part(long begin, long count) {
     return new Piece(token, from + begin, count);
+  }
+
+  /** {@return elements that are all the same, in whatever order they lie} */
+  static List<Piece> zeros(long count, int width) {
+    return Collections.nCopies((int) count, new Piece(mix(0, "zeros"), 0, width));
   }
 
   static long mix(long a, long b) {

@@ -255,7 +255,7 @@ final class PlanRun {
       case ALL_REDUCE -> collective.spec().allowsInPlace() && from.isAt(to);
       case ALL_GATHER -> isShard(collective, own, from, operand, to, result, position);
       case REDUCE_SCATTER -> isShard(collective, own, to, result, from, operand, position);
-      case ALL_TO_ALL, BROADCAST, CUSTOM -> false;
+      case ALL_TO_ALL, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> false;
     };
   }
 
@@ -303,6 +303,19 @@ final class PlanRun {
           own.spoil(own.value(collective.results().get(i)));
         }
         write(rank, k, exchange, rank, read(rank, k, exchange), false);
+      } else if (protocol.writesOf() == Whose.TARGET) {
+        int position = exchange.members().indexOf(rank);
+        var permutation = exchange.permutation();
+        if (permutation.sourceOf(position).isEmpty()) {
+          write(rank, k, exchange, rank, found, false);
+        }
+        permutation
+            .targetOf(position)
+            .ifPresent(
+                to -> {
+                  require(to < exchange.members().length(), "%s is in no group", to);
+                  write(rank, k, exchange, exchange.members().get(to), found, false);
+                });
       } else {
         boolean slice = protocol.writes() == Slice.MINE;
         members(rank, k).forEach(target -> write(rank, k, exchange, target, found, slice));
@@ -337,6 +350,8 @@ final class PlanRun {
                     case OWN -> peer == rank;
                     case EVERY -> true;
                     case ROOT -> peer == exchange.root();
+                    case SOURCE -> isSource(exchange, exchange.members().indexOf(peer), rank);
+                    case TARGET -> throw new IllegalStateException("nobody reads a target");
                   };
               if (reads) {
                 var one = ranks.get(peer);
@@ -350,6 +365,13 @@ final class PlanRun {
               }
             });
     return found;
+  }
+
+  private static boolean isSource(Exchange exchange, int position, int rank) {
+    var targeted = exchange.permutation().targetOf(position);
+    return targeted.isPresent()
+        && targeted.getAsInt() < exchange.members().length()
+        && exchange.members().get(targeted.getAsInt()) == rank;
   }
 
   /** Writes what a rank has into a result, all of it or only the rank's slice. */

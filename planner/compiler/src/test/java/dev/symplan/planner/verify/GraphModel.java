@@ -304,7 +304,7 @@ final class GraphModel {
             call ->
                 switch (call.kind()) {
                   case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL -> true;
-                  case ALL_REDUCE, BROADCAST, CUSTOM -> false;
+                  case ALL_REDUCE, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> false;
                 })
         .isPresent();
   }

@@ -19,6 +19,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.Permutation;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
@@ -561,6 +562,28 @@ class PlanVerifierTest {
     var args = new ArrayList<>(op.args());
     args.set(position, arg);
     return new Op(op.def(), ImmutableList.copyOf(args), op.results(), op.span(), op.notes());
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "1 | AGREEMENT   | has pairs [[0, 1]], but [[1, 0]] on rank 0",
+        "7 | REALIZATION | has pairs [[7, 0]] in a group of 4"
+      })
+  void pairsThatRanksDoNotShare(int source, Rule rule, String message) {
+    var graph =
+        """
+        graph g(x: f32[64]) ranks [%s] {
+          y = symplan::collective_permute(x, [[0, 1]], "tp")
+          return y
+        }
+        """;
+    var text = graph.formatted("0, 2") + graph.formatted("1, 3");
+    var pairs = new Permutation(ImmutableList.of(new Permutation.Pair(source, 0)));
+    var plan = PlanEdits.of(compile(text)).op(0, op -> withArg(op, 1, pairs.arg())).plan();
+    assertThat(PlanVerifier.verify(plan))
+        .anyMatch(v -> v.rule() == rule && v.message().endsWith(message));
   }
 
   @Test

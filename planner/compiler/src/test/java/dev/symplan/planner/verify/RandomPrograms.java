@@ -35,6 +35,7 @@ import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.Plan;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -42,6 +43,8 @@ import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.Random;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /**
  * Programs of local ops, views, mutations and collectives, made from a seed; some with two graphs
@@ -263,7 +266,7 @@ public final class RandomPrograms {
     } else if (kind < 13) {
       view(shape.nextInt(5));
     } else {
-      collective(shape.nextInt(9));
+      collective(shape.nextInt(10));
     }
   }
 
@@ -459,6 +462,11 @@ public final class RandomPrograms {
                     name));
         all.forEach(this::finish);
       }
+      case 8 ->
+          finish(
+              call(
+                  "symplan::collective_permute",
+                  List.of(new Arg.Ref(a), pairs((int) ranks), name)));
       case 7 ->
           finish(call(EXCHANGE, List.of(new Arg.Ref(a), new Arg.Ref(pick()), name)).getFirst());
       default -> {
@@ -466,6 +474,17 @@ public final class RandomPrograms {
         finish(call(ns + "all_reduce_", List.of(new Arg.Ref(target), reduce, name)));
       }
     }
+  }
+
+  /** Each rank sends to some other or itself, or to none. */
+  private Arg pairs(int ranks) {
+    var targets = IntStream.range(0, ranks).boxed().collect(Collectors.toList());
+    Collections.shuffle(targets, shape);
+    return new Arg.Seq(
+        IntStream.range(0, ranks)
+            .filter(_ -> shape.nextInt(4) > 0)
+            .mapToObj(source -> (Arg) Arg.Seq.of(source, targets.get(source)))
+            .collect(ImmutableList.toImmutableList()));
   }
 
   private void columns(int kind, Value a, Arg reduce, Arg.Int size, Arg name) {

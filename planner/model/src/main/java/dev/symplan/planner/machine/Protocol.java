@@ -33,7 +33,11 @@ public record Protocol(
     /** That of each rank of the group, the acting one included. */
     EVERY,
     /** The root's, be it the acting rank or not. */
-    ROOT;
+    ROOT,
+    /** That of the rank that sends to the acting one, if one does. */
+    SOURCE,
+    /** That of the rank that the acting one sends to, if it sends to one. */
+    TARGET;
 
     /** {@return whether a peer's is among it} */
     boolean isRemote() {
@@ -72,6 +76,12 @@ public record Protocol(
   /** The root stores its operand to every result. */
   static final Protocol ROOT_PUSH =
       new Protocol(true, Whose.OWN, Slice.WHOLE, Whose.EVERY, Slice.WHOLE, ImmutableList.of());
+
+  /** Each rank reads the operand of the rank that sends to it. */
+  static final Protocol SOURCE_PULL = of(Whose.SOURCE, Slice.WHOLE, Whose.OWN, Slice.WHOLE);
+
+  /** Each rank stores its operand to the result of the rank that it sends to. */
+  static final Protocol TARGET_PUSH = of(Whose.OWN, Slice.WHOLE, Whose.TARGET, Slice.WHOLE);
 
   public Protocol {
     if (!pushes.isEmpty() && (readsOf.isRemote() || writesOf.isRemote())) {

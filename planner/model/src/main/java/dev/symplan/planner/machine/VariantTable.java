@@ -208,6 +208,12 @@ final class VariantTable {
           .row(Variant.MULTIMEM, Protocol.ROOT_PUSH, Wire.ONCE, APART, MULTICAST)
           .row(Variant.COPY_ENGINE, Protocol.ROOT_PUSH, Wire.FROM_ROOT, APART, COPY_ENGINES)
           .row(Variant.NCCL, Protocol.LOCAL, Wire.ONCE, APART, NOTHING)
+          .of(Kind.COLLECTIVE_PERMUTE)
+          .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING)
+          .row(Variant.ONE_SHOT, Protocol.SOURCE_PULL, Wire.ONCE, APART, NOTHING)
+          .row(Variant.PUSH, Protocol.TARGET_PUSH, Wire.ONCE, APART, NOTHING)
+          .row(Variant.COPY_ENGINE, Protocol.TARGET_PUSH, Wire.ONCE, APART, COPY_ENGINES)
+          .row(Variant.NCCL, Protocol.LOCAL, Wire.ONCE, APART, NOTHING)
           .of(Kind.CUSTOM)
           .row(Variant.CUSTOM, Protocol.ANY, Wire.ONCE, APART, NOTHING, Numerics.CUSTOM)
           .table

@@ -5,6 +5,7 @@ import com.google.common.hash.Hashing;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.op.CollectiveCall;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Topology;
@@ -89,6 +90,10 @@ public final class PlanDigest {
         .append(ReduceOp.text(collective.reduceOp()))
         .append(" root ")
         .append(collective.root());
+    if (collective.kind() == Kind.COLLECTIVE_PERMUTE) {
+      out.append(" pairs ")
+          .append(plan.graph().ops().get(collective.op()).collective().orElseThrow().permutation());
+    }
     out.append(rows(plan, collective));
     out.append(text(" start", collective.start())).append(text(" end", collective.end()));
     // What a custom op registers is its own affair.

@@ -12,6 +12,7 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import java.math.RoundingMode;
 import java.util.List;
+import java.util.Optional;
 
 /** Predicted times on a target, in microseconds. */
 public final class CostModel {
@@ -61,13 +62,17 @@ public final class CostModel {
 
   /**
    * The traffic on a rank's rail. A library spreads what a domain sends over its rails; in an
-   * all_to_all, each rank sends its own slices.
+   * all_to_all or a collective_permute, each rank sends what is its own.
    */
   private double railMicros(Kind kind, Variant variant, long bytes, Reach reach) {
+    double wire = VariantSpec.of(kind, variant).wire().bytes(bytes, reach.ranks());
     double crossing =
-        kind == Kind.ALL_TO_ALL
-            ? (double) bytes * (reach.ranks() - reach.fewest()) / reach.ranks()
-            : VariantSpec.of(kind, variant).wire().bytes(bytes, reach.ranks()) / reach.fewest();
+        switch (kind) {
+          case ALL_TO_ALL -> (double) bytes * (reach.ranks() - reach.fewest()) / reach.ranks();
+          // Any rank may be in a pair with one of another domain.
+          case COLLECTIVE_PERMUTE -> wire;
+          case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, CUSTOM -> wire / reach.fewest();
+        };
     return crossing / (1e3 * target.network().rate());
   }
 
@@ -77,6 +82,7 @@ public final class CostModel {
       // Up a tree and down again.
       case ALL_REDUCE -> 2 * IntMath.log2(domains, RoundingMode.CEILING);
       case BROADCAST -> IntMath.log2(domains, RoundingMode.CEILING);
+      case COLLECTIVE_PERMUTE -> 1;
       case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, CUSTOM -> domains - 1;
     };
   }
@@ -91,6 +97,7 @@ public final class CostModel {
         + target
             .curve(kind, variant, ranks)
             .map(curve -> curve.micros(spec.wire().bytes(bytes, ranks), ranks))
+            .or(() -> pairMicros(spec, bytes, ranks))
             .orElseGet(() -> linkMicros(spec, bytes, ranks));
   }
 
@@ -107,10 +114,23 @@ public final class CostModel {
         .orElse(false);
   }
 
+  /**
+   * What an exchange of two ranks would take: as in a permutation, each of them sends one other
+   * rank what passes its link.
+   */
+  private Optional<Double> pairMicros(VariantSpec spec, long bytes, int ranks) {
+    return spec.kind() == Kind.COLLECTIVE_PERMUTE
+        ? target
+            .curve(Kind.ALL_TO_ALL, spec.variant(), 2)
+            .map(curve -> curve.micros(spec.wire().bytes(bytes, ranks), 2))
+        : Optional.empty();
+  }
+
   /** What the link alone would take, for variants of which nothing else is known. */
   private double linkMicros(VariantSpec spec, long bytes, int ranks) {
     var link = target.link();
-    return link.latencyMicros() * (ranks - 1)
+    int peers = spec.kind() == Kind.COLLECTIVE_PERMUTE ? 1 : ranks - 1;
+    return link.latencyMicros() * peers
         + Math.max(
             spec.wire().sent(bytes, ranks) / (1e3 * link.sendRate()),
             spec.wire().received(bytes, ranks) / (1e3 * link.receiveRate()));

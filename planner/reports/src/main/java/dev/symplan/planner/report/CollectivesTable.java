@@ -26,6 +26,25 @@ public final class CollectivesTable {
       ImmutableList.of(
           "variant", "symmetric", "reductions", "types", "in place", "barriers", "needs");
 
+  private static final String PERMUTATIONS =
+      """
+
+      ## Permutations
+
+      In a `collective_permute`, each rank sends its operand to at most one rank, and gets at most one. The pairs
+      `[source, target]` are positions in the group. A rank that nobody sends to gets zeros; a rank may send to itself.
+      `symplan::collective_permute` means what HLO's `collective-permute` means.
+
+      - An `all_to_all_single` is planned as a `collective_permute` if its split sizes say that every rank sends all its
+        rows to one rank and gets as many from one. PyTorch's `permute_tensor` is such an exchange. The exchange stays if a
+        rank gets nothing, if the ranks' tensors differ in size, or if a variant is named for it.
+      - The barriers of `one_shot`, `push` and `copy_engine` are between all ranks of the group, not only between those of
+        a pair. In a module of HLO, ranks that no pairs connect are in different parts of the group, if all parts have the
+        same pairs.
+      - A target without measured curves predicts the times from those of an all_to_all of two ranks
+        ([targets.md](targets.md)). `symplan bench collectives` measures a ring.
+      """;
+
   private static final String SLICES =
       """
 
@@ -47,6 +66,8 @@ public final class CollectivesTable {
         less than 128 bytes or is not a multiple of 16, or if the plan is not predicted to be faster without the copy.
         `symplan explain` shows the reason.
       - If a whole consists of such rows, a rank's shard does not share its memory.
+      - A graph may have such a gather or scatter itself, as modules of HLO do. In a group with ranks in several NVLink
+        domains, it is planned along the first dimension, with a copy.
 
       ## Packed tensors
 
@@ -96,7 +117,7 @@ public final class CollectivesTable {
         reason.
       - All parts of a group need as many ranks in each domain, and the same number of domains. For all but an all_reduce,
         the ranks of a domain follow each other in the group. Tensors are contiguous and divide into equal slices.
-        Otherwise, and for broadcasts, NCCL runs between all ranks.
+        Otherwise, and for broadcasts and permutations, NCCL runs between all ranks.
       - A phase can be named, as other collectives can: of an all_reduce `r`, the phases are `r_within`, `r_across` and
         `r_whole` (`--variant r_within=nccl_symm`).
       """;
@@ -152,7 +173,10 @@ public final class CollectivesTable {
       line(out, COLUMNS.stream().map(column -> "---").toList());
       rows(kind).forEach(row -> line(out, row));
     }
-    out.append(SLICES).append(HIERARCHICAL).append("\n## What the variants do\n\n");
+    out.append(PERMUTATIONS)
+        .append(SLICES)
+        .append(HIERARCHICAL)
+        .append("\n## What the variants do\n\n");
     for (var variant : Variant.values()) {
       out.append("- `").append(variant.text()).append("`: ").append(variant.summary());
       out.append('\n');
@@ -190,6 +214,7 @@ public final class CollectivesTable {
       case REDUCE_SCATTER -> "`ncclReduceScatter`";
       case ALL_TO_ALL -> "`ncclAlltoAll`, or `ncclSend` and `ncclRecv`";
       case BROADCAST -> "`ncclBroadcast`";
+      case COLLECTIVE_PERMUTE -> "`ncclSend` and `ncclRecv`";
       case CUSTOM -> "none";
     };
   }

@@ -7,6 +7,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.RankAgreement;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.Permutation;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
@@ -145,6 +146,7 @@ final class AgreementRules {
     same(k, other, "group size", groupSize(a), groupSize(b));
     same(k, other, "reduction", ReduceOp.text(a.reduceOp()), ReduceOp.text(b.reduceOp()));
     same(k, other, "root", a.root(), b.root());
+    same(k, other, "pairs", permutation(first, a), permutation(other, b));
     same(k, other, "rows of slices", rows(first, a), rows(other, b));
     same(k, other, "barrier before", a.start().text(), b.start().text());
     same(k, other, "barrier after", a.end().text(), b.end().text());
@@ -157,6 +159,10 @@ final class AgreementRules {
         WorkspaceRules.offset(other, b));
     compareTensors(k, first, a.operands(), other, b.operands(), false);
     compareTensors(k, first, a.results(), other, b.results(), true);
+  }
+
+  private static Permutation permutation(AliasModel facts, CollectivePlan collective) {
+    return facts.op(collective.op()).collective().orElseThrow().permutation();
   }
 
   /** Of how many runs of bytes a slice is that is sent, and one that is received. */
@@ -205,7 +211,7 @@ final class AgreementRules {
     boolean symmetric = collective.spec().needsSymmetric(result);
     // Ranks may send and receive different numbers of rows.
     boolean sized = collective.kind() != Kind.ALL_TO_ALL && collective.kind() != Kind.CUSTOM;
-    boolean laidOut = collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST;
+    boolean laidOut = collective.kind().keepsLayout();
     for (int i = 0; i < Math.min(own.size(), theirs.size()); i++) {
       var a = first.value(own.get(i)).tensor();
       var b = other.value(theirs.get(i)).tensor();

@@ -128,6 +128,10 @@ final class CollectiveRules {
     if (call.kind() == Kind.BROADCAST && (root < 0 || root >= groupSize(collective))) {
       wrong(k, "has root %s in a group of %s".formatted(root, groupSize(collective)));
     }
+    if (call.permutation().maxRank() >= groupSize(collective)) {
+      wrong(
+          k, "has pairs %s in a group of %s".formatted(call.permutation(), groupSize(collective)));
+    }
     if (call.kind() != Kind.CUSTOM
         && (op.def().schema().mutates()
             || collective.operands().size() != collective.results().size())) {
@@ -224,7 +228,7 @@ final class CollectiveRules {
     for (int i = 0; i < collective.operands().size(); i++) {
       var operand = facts.value(collective.operands().get(i));
       checkLocation(k, collective, operand, false);
-      if (collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST) {
+      if (collective.kind().keepsLayout()) {
         var result = facts.value(collective.results().get(i));
         if (!movesAsOne(operand.tensor(), result.tensor())) {
           wrong(k, "has %s, but its result is laid out as %s".formatted(operand, result));
@@ -235,7 +239,7 @@ final class CollectiveRules {
     }
     for (int id : collective.results()) {
       checkLocation(k, collective, facts.value(id), true);
-      if (collective.kind() != Kind.ALL_REDUCE && collective.kind() != Kind.BROADCAST) {
+      if (!collective.kind().keepsLayout()) {
         checkContiguous(k, facts.value(id));
       }
     }

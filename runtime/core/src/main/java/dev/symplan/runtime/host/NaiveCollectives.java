@@ -54,6 +54,14 @@ public final class NaiveCollectives {
             }
           }
           case BROADCAST -> move(operands.get(root(calls)), 0, flat, 0, flat.type().numel());
+          case COLLECTIVE_PERMUTE -> {
+            var source = collective(calls.getFirst()).permutation().sourceOf(self);
+            if (source.isPresent()) {
+              move(operands.get(source.getAsInt()), 0, flat, 0, flat.type().numel());
+            } else {
+              flat.memory().fill((byte) 0);
+            }
+          }
           case ALL_TO_ALL -> {
             var dims = collective(calls.getFirst()).sliceDims();
             if (dims.equals(SliceDims.FIRST)) {

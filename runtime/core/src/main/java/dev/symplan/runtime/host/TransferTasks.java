@@ -5,6 +5,7 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfer.Barrier;
+import dev.symplan.codegen.Transfer.Clear;
 import dev.symplan.codegen.Transfer.Copy;
 import dev.symplan.codegen.Transfer.Empty;
 import dev.symplan.codegen.Transfer.Endpoint;
@@ -55,6 +56,7 @@ final class TransferTasks {
     return switch (transfer) {
       case Barrier _, Receive _ -> meeting;
       case Copy(var from, var to, long bytes) -> copy(from, to, bytes);
+      case Clear(var to, long bytes) -> clear(to, bytes);
       case Reduce(var from, var to, long bytes) -> reduce(from, to, bytes);
       case Empty(var slots) -> {
         long bytes = collective.layout(tensor).slotBytes();
@@ -78,6 +80,15 @@ final class TransferTasks {
                     ImmutableList.of(source, target),
                     (index, count) ->
                         target.piece(index, count).copyFrom(source.piece(index, count))));
+  }
+
+  private Runnable clear(Endpoint to, long bytes) {
+    var target = place(to, bytes);
+    return () ->
+        inPieces(
+            bytes,
+            ImmutableList.of(target),
+            (index, count) -> target.piece(index, count).fill((byte) 0));
   }
 
   private Runnable reduce(List<Endpoint> from, List<Endpoint> to, long bytes) {

@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /** Adds collectives: every form of {@code _c10d_functional} and the planner's own, in any group. */
 final class Exchanges {
@@ -34,7 +35,7 @@ final class Exchanges {
 
   void add() {
     var group = sketch.pick(groups);
-    switch (sketch.random.nextInt(13)) {
+    switch (sketch.random.nextInt(15)) {
       case 0, 1, 2 -> reduce(group);
       case 3 -> reduceInPlace(group);
       case 4 -> gather(group);
@@ -43,6 +44,8 @@ final class Exchanges {
       case 7, 8 -> exchange(group);
       case 9 -> broadcast(group);
       case 10 -> along(group);
+      case 11 -> permute(group);
+      case 12 -> permuteBySplits(group);
       default -> coalesced(group);
     }
   }
@@ -350,6 +353,60 @@ final class Exchanges {
         namespace() + "all_to_all_single",
         group,
         new Arg.Ref(sketch.input(types, Fill.ANY)),
+        List.copyOf(taken),
+        List.copyOf(sent),
+        group);
+  }
+
+  /** The target of each rank. */
+  private List<Integer> targets(ProcessGroup group) {
+    var targets = new ArrayList<>(IntStream.range(0, group.size()).boxed().toList());
+    Collections.shuffle(targets, sketch.random);
+    return targets;
+  }
+
+  private void permute(ProcessGroup group) {
+    var targets = targets(group);
+    var pairs = ImmutableList.<Arg>builder();
+    for (int source = 0; source < group.size(); source++) {
+      if (sketch.chance(75)) {
+        pairs.add(Call.list(source, targets.get(source)));
+      }
+    }
+    call(
+        "symplan::collective_permute",
+        group,
+        new Arg.Ref(operand()),
+        new Arg.Seq(pairs.build()),
+        group);
+  }
+
+  /** What PyTorch makes of permute_tensor, which takes a graph for each rank. */
+  private void permuteBySplits(ProcessGroup group) {
+    var pattern = pattern(group);
+    if (pattern.isEmpty() || pattern.get().stream().distinct().count() < group.size()) {
+      exchange(group);
+      return;
+    }
+    var targets = targets(group);
+    long rows = 1 + sketch.random.nextInt(3);
+    var sent = new ArrayList<Arg>();
+    var taken = new ArrayList<Arg>();
+    for (int v = 0; v < sketch.versions; v++) {
+      int self = pattern.get().indexOf(v);
+      var sends = new long[group.size()];
+      var takes = new long[group.size()];
+      if (self >= 0) {
+        sends[targets.get(self)] = rows;
+        takes[targets.indexOf(self)] = rows;
+      }
+      sent.add(Call.list(sends));
+      taken.add(Call.list(takes));
+    }
+    call(
+        namespace() + "all_to_all_single",
+        group,
+        new Arg.Ref(sketch.input(sketch.dtype(), new long[] {rows, sketch.dim()}, Fill.ANY)),
         List.copyOf(taken),
         List.copyOf(sent),
         group);

@@ -103,8 +103,31 @@ class CollectiveVariantsTest {
         yield "all_to_all_single(%s, %s, %s, \"g\")".formatted(operand, rows, rows);
       }
       case "broadcast" -> "broadcast(%s, %s, \"g\")".formatted(operand, ranks - 1);
+      case "collective_permute" -> {
+        var sources = sources(ranks, shape);
+        var pairs =
+            IntStream.range(0, ranks)
+                .filter(target -> sources.get(target) >= 0)
+                .mapToObj(target -> "[%s, %s]".formatted(sources.get(target), target))
+                .collect(Collectors.joining(", ", "[", "]"));
+        yield "collective_permute(%s, %s, \"g\")".formatted(operand, pairs);
+      }
       default -> throw new IllegalArgumentException(c.call());
     };
+  }
+
+  /** By target, the rank that sends to it: in a ring, a chain or reversed; −1 for nobody. */
+  private static List<Integer> sources(int ranks, Shape shape) {
+    return IntStream.range(0, ranks)
+        .mapToObj(
+            target ->
+                switch (shape.columns()) {
+                  case 1 -> (target + ranks - 1) % ranks;
+                  case 3 -> target - 1;
+                  case 5 -> ranks - 1 - target;
+                  default -> target == 0 ? ranks - 1 : -1;
+                })
+        .toList();
   }
 
   /** Group ranks are not global ranks: the group's order is that of the reduction. */
@@ -130,7 +153,8 @@ class CollectiveVariantsTest {
     for (int i = 0; i < cases.size(); i++) {
       var c = cases.get(i);
       out.append("  a%s = aten::clone(x_%s)\n".formatted(i, c.dtype().shortName()));
-      out.append("  r%s = _c10d_functional::%s\n".formatted(i, call(c, "a" + i, ranks, shape)));
+      var namespace = c.call().equals("collective_permute") ? "symplan" : "_c10d_functional";
+      out.append("  r%s = %s::%s\n".formatted(i, namespace, call(c, "a" + i, ranks, shape)));
       out.append("  o%s = _c10d_functional::wait_tensor(r%s)\n".formatted(i, i));
     }
     out.append("  return ");
@@ -161,7 +185,15 @@ class CollectiveVariantsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"})
+  @ValueSource(
+      strings = {
+        "all_reduce",
+        "reduce_scatter",
+        "all_gather",
+        "all_to_all",
+        "broadcast",
+        "collective_permute"
+      })
   void givesTheBitsOfTheDefinition(String kind) {
     long seed = 20_250_101;
     var variants = EnumSet.noneOf(Variant.class);
@@ -277,6 +309,14 @@ class CollectiveVariantsTest {
         }
       }
       case "broadcast" -> copy(operands.get(size - 1), 0, result, 0, part);
+      case "collective_permute" -> {
+        int source = sources(size, shape).get(self);
+        if (source >= 0) {
+          copy(operands.get(source), 0, result, 0, part);
+        } else {
+          result.memory().fill((byte) 0);
+        }
+      }
       default -> throw new IllegalArgumentException(c.call());
     }
   }

@@ -148,7 +148,7 @@ record DomainProgram(ImmutableIntArray hosts, String text) {
       case ALL_REDUCE -> "_c10d_functional::all_reduce(x%s, \"%s\", \"%s\")".formatted(i, op, name);
       case BROADCAST ->
           "_c10d_functional::broadcast(x%s, %s, \"%s\")".formatted(i, random.nextInt(size), name);
-      case CUSTOM -> throw new IllegalArgumentException("not drawn: " + kind);
+      case COLLECTIVE_PERMUTE, CUSTOM -> throw new IllegalArgumentException("not drawn: " + kind);
     };
   }
 }

@@ -3,11 +3,13 @@ package dev.symplan.runtime.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.hlo.HloImporter;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import org.junit.jupiter.api.Test;
@@ -17,7 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Modules give on the host what the definitions of their instructions give. */
 class HloModulesRunTest {
-  private static final int RANKS = 4;
+  static final int RANKS = 4;
 
   private static final String ADD =
       """
@@ -30,15 +32,19 @@ class HloModulesRunTest {
       """;
 
   /** An element of an argument: another one on each rank, a multiple of 1/8. */
-  private static double element(int rank, int input, long index) {
+  static double element(int rank, int input, long index) {
     return ((rank * 31 + input * 17 + index * 7) % 23 - 11) / 8.0;
   }
 
   /** The outputs of each rank, their elements row by row. */
-  private static double[][] run(String module, int output) {
+  static double[][] run(String module, int output) {
+    return run(module, output, CompileOptions.DEFAULT);
+  }
+
+  private static double[][] run(String module, int output, CompileOptions options) {
     var program =
         HloImporter.read(new SourceFile("m.hlo", module), BuiltinOps.registry(), 0, warning -> {});
-    var plan = Compiler.forTarget(Target.H200_X4).compile(program);
+    var plan = Compiler.forTarget(Target.H200_X4).with(options).compile(program);
     var found = new double[RANKS][];
     try (var session = Session.open(plan, new HostBackend())) {
       for (int rank = 0; rank < RANKS; rank++) {
@@ -81,7 +87,7 @@ class HloModulesRunTest {
     return index;
   }
 
-  private static String module(String computations, String body) {
+  static String module(String computations, String body) {
     return "HloModule m, num_partitions=4\n\n" + computations + body;
   }
 
@@ -172,6 +178,162 @@ class HloModulesRunTest {
           double sum = element(sender, 0, row * 8 + from) + element(sender ^ 1, 0, row * 8 + from);
           assertThat(found[rank][row * 2 + column]).isEqualTo(sum);
         }
+      }
+    }
+  }
+
+  /** Only NCCL runs between hosts, which moves no separate rows. */
+  @ParameterizedTest
+  @ValueSource(strings = {"all-gather", "reduce-scatter"})
+  void rowsOfSlicesBetweenHosts(String opcode) {
+    boolean gathers = opcode.equals("all-gather");
+    var found =
+        run(
+            module(
+                ADD,
+                """
+                ENTRY %%main (x: f32[3,8]) -> f32[3,%1$s] {
+                  %%x = f32[3,8]{1,0} parameter(0)
+                  ROOT %%r = f32[3,%1$s]{1,0} %2$s(%%x), channel_id=1, replica_groups=[1,4]<=[4], \
+                dimensions={1}, use_global_device_ids=true%3$s
+                }
+                """
+                    .formatted(gathers ? 32 : 2, opcode, gathers ? "" : ", to_apply=%add")),
+            0,
+            CompileOptions.DEFAULT.withHosts(ImmutableIntArray.of(2, 2)));
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      int columns = gathers ? 32 : 2;
+      for (int row = 0; row < 3; row++) {
+        for (int column = 0; column < columns; column++) {
+          double sum = 0;
+          for (int peer = 0; peer < RANKS; peer++) {
+            sum += element(peer, 0, row * 8 + rank * 2 + column);
+          }
+          double expected = gathers ? element(column / 8, 0, row * 8 + column % 8) : sum;
+          assertThat(found[rank][row * columns + column]).isEqualTo(expected);
+        }
+      }
+    }
+  }
+
+  /** The ring of ring attention: queries stay, keys and values go round, in each way to say so. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void ringOfProducts(boolean started) {
+    var pairs = "channel_id=1, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}";
+    var steps = new StringBuilder();
+    for (int step = 1; step < RANKS; step++) {
+      var from = step == 1 ? "" : Integer.toString(step - 1);
+      for (var name : new String[] {"k", "v"}) {
+        var type = "f32[2,4]" + (name.equals("k") ? "{1,0}" : "{0,1}");
+        steps.append(
+            started
+                ? """
+                  %%%1$s%2$s-start = (%4$s, %4$s, u32[], u32[]) collective-permute-start(%%%1$s%3$s), %5$s
+                  %%%1$s%2$s = %4$s collective-permute-done(%%%1$s%2$s-start)
+                """
+                    .formatted(name, step, from, type, pairs)
+                : "  %%%1$s%2$s = %4$s collective-permute(%%%1$s%3$s), %5$s\n"
+                    .formatted(name, step, from, type, pairs));
+      }
+      steps.append(
+          """
+            %%s%1$s = f32[3,2]{1,0} dot(%%q, %%k%1$s), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+            %%o%1$s = f32[3,4]{1,0} dot(%%s%1$s, %%v%1$s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+            %%a%1$s = f32[3,4]{1,0} add(%%a%2$s, %%o%1$s)
+          """
+              .formatted(step, step - 1));
+    }
+    var found =
+        run(
+            module(
+                "",
+                """
+                ENTRY %main (q: f32[3,4], k: f32[2,4], v: f32[2,4]) -> f32[3,4] {
+                  %q = f32[3,4]{1,0} parameter(0)
+                  %k = f32[2,4]{1,0} parameter(1)
+                  %v = f32[2,4]{0,1} parameter(2)
+                  %s0 = f32[3,2]{1,0} dot(%q, %k), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+                  %a0 = f32[3,4]{1,0} dot(%s0, %v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+                """
+                    + steps
+                    + "  ROOT %r = f32[3,4]{1,0} add(%a3, %q)\n}\n"),
+            0);
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      for (int row = 0; row < 3; row++) {
+        for (int column = 0; column < 4; column++) {
+          double sum = element(rank, 0, row * 4 + column);
+          // Whatever the order is, each rank meets the keys of all.
+          for (int peer = 0; peer < RANKS; peer++) {
+            for (int key = 0; key < 2; key++) {
+              double score = 0;
+              for (int i = 0; i < 4; i++) {
+                score += element(rank, 0, row * 4 + i) * element(peer, 1, key * 4 + i);
+              }
+              sum += score * element(peer, 2, key * 4 + column);
+            }
+          }
+          assertThat(found[rank][row * 4 + column]).isCloseTo(sum, within(1e-4));
+        }
+      }
+    }
+  }
+
+  /** By rank, the ranks that pairs take their elements from; −1 is nobody. */
+  @ParameterizedTest
+  @CsvSource({
+    "'{{0,1},{1,2},{2,3}}', '-1 0 1 2'",
+    "'{{0,1},{1,0},{2,3},{3,2}}', '1 0 3 2'",
+    "'{{0,1},{2,3}}', '-1 0 -1 2'",
+    "'{{0,2},{1,3}}', '-1 -1 0 1'",
+    "'{{0,1}}', '-1 0 -1 -1'",
+    "'{{3,0},{0,3},{1,1}}', '3 1 -1 0'",
+    "'{{0,0},{1,1},{2,2},{3,3}}', '0 1 2 3'",
+    "'{}', '-1 -1 -1 -1'",
+  })
+  void permutesByPairs(String pairs, String sources) {
+    var found =
+        run(
+            module(
+                "",
+                """
+                ENTRY %%main (x: f32[2,5]) -> f32[2,5] {
+                  %%x = f32[2,5]{0,1} parameter(0)
+                  %%y = f32[2,5]{0,1} multiply(%%x, %%x)
+                  ROOT %%p = f32[2,5]{1,0} collective-permute(%%y), channel_id=1, source_target_pairs=%s
+                }
+                """
+                    .formatted(pairs)),
+            0);
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      int source = Integer.parseInt(sources.split(" ")[rank]);
+      for (int i = 0; i < 10; i++) {
+        double sent = source < 0 ? 0 : Math.pow(element(source, 0, i), 2);
+        assertThat(found[rank][i]).as("rank %s", rank).isEqualTo(sent);
+      }
+    }
+  }
+
+  @Test
+  void permutesReplicasWithoutAChannel() {
+    var found =
+        run(
+            """
+            HloModule m, replica_count=2, num_partitions=2
+
+            ENTRY %main (x: f32[3]) -> f32[3] {
+              %x = f32[3]{0} parameter(0)
+              ROOT %p = f32[3]{0} collective-permute(%x), source_target_pairs={{0,1}}
+            }
+            """,
+            0);
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      for (int i = 0; i < 3; i++) {
+        assertThat(found[rank][i]).isEqualTo(rank < 2 ? 0 : element(rank - 2, 0, i));
       }
     }
   }

@@ -60,6 +60,7 @@ class HostAgreementTest {
         c.group(),
         c.reduceOp(),
         c.root(),
+        c.permutation(),
         c.sendRows(),
         c.receiveRows(),
         c.dims(),

@@ -39,7 +39,12 @@ import org.junit.jupiter.params.provider.MethodSource;
 class CollectivesOnGpuTest {
   private static final List<Kind> KINDS =
       List.of(
-          Kind.ALL_REDUCE, Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL, Kind.BROADCAST);
+          Kind.ALL_REDUCE,
+          Kind.ALL_GATHER,
+          Kind.REDUCE_SCATTER,
+          Kind.ALL_TO_ALL,
+          Kind.BROADCAST,
+          Kind.COLLECTIVE_PERMUTE);
 
   private static final List<DType> DTYPES =
       List.of(DType.F32, DType.BF16, DType.F16, DType.I64, DType.U8);
@@ -179,19 +184,22 @@ class CollectivesOnGpuTest {
             "all_gather", Variant.PUSH,
             "reduce_scatter", Variant.ONE_SHOT,
             "all_to_all", Variant.COPY_ENGINE,
-            "broadcast", Variant.ONE_SHOT),
+            "broadcast", Variant.ONE_SHOT,
+            "collective_permute", Variant.ONE_SHOT),
         ImmutableMap.of(
             "all_reduce", Variant.ONE_SHOT_PUSH,
             "all_gather", Variant.COPY_ENGINE,
             "reduce_scatter", Variant.ONE_SHOT,
             "all_to_all", Variant.PUSH,
-            "broadcast", Variant.TWO_SHOT),
+            "broadcast", Variant.TWO_SHOT,
+            "collective_permute", Variant.PUSH),
         ImmutableMap.of(
             "all_reduce", Variant.TWO_SHOT_PUSH,
             "all_gather", Variant.NCCL_CE,
             "reduce_scatter", Variant.ONE_SHOT,
             "all_to_all", Variant.NCCL_CE,
-            "broadcast", Variant.COPY_ENGINE));
+            "broadcast", Variant.COPY_ENGINE,
+            "collective_permute", Variant.COPY_ENGINE));
   }
 
   @ParameterizedTest

@@ -91,10 +91,29 @@ class EmulatedCollectivesTest {
                 case ALL_TO_ALL ->
                     "all_to_all_single(%s, %s, %s, \"g\")".formatted(input, equal, equal);
                 case BROADCAST -> "broadcast(%s, 1, \"g\")".formatted(input);
-                case CUSTOM -> throw new IllegalArgumentException();
+                case COLLECTIVE_PERMUTE, CUSTOM -> throw new IllegalArgumentException();
               }));
     }
     check(plan(ranks, kind, variant));
+  }
+
+  /** A ring, a chain, one pair, a rank that sends to itself, and nobody who sends. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Variant.class,
+      names = {"ONE_SHOT", "PUSH", "COPY_ENGINE"})
+  void pairs(Variant variant) {
+    for (var pairs :
+        List.of(
+            "[[0, 1], [1, 2], [2, 0]]", "[[0, 1], [1, 2]]", "[[2, 0]]", "[[1, 1], [0, 2]]", "[]")) {
+      for (var type : List.of("bf16[37, 5]", "f32[64]", "u8[3]", "f32[0, 4]", "i64[40000]")) {
+        var input = program.input(type);
+        var permuted =
+            program.op("symplan::collective_permute(%s, %s, \"g\")".formatted(input, pairs));
+        program.output(program.op("_c10d_functional::wait_tensor(%s)".formatted(permuted)));
+      }
+    }
+    check(plan(3, Kind.COLLECTIVE_PERMUTE, variant));
   }
 
   /** Slices of rows that are whole vectors, of rows that are not, and of rows of one element. */
@@ -120,7 +139,8 @@ class EmulatedCollectivesTest {
                     "reduce_scatter_dim(%s, \"max\", %s, 3, \"g\")".formatted(input, dim);
                 case ALL_TO_ALL ->
                     "all_to_all_dim(%s, %s, %s, 3, \"g\")".formatted(input, dim, 2 * dim % 3);
-                case ALL_REDUCE, BROADCAST, CUSTOM -> throw new IllegalArgumentException();
+                case ALL_REDUCE, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM ->
+                    throw new IllegalArgumentException();
               };
           program.output(program.op("symplan::" + call));
         }
@@ -176,7 +196,8 @@ class EmulatedCollectivesTest {
                   case REDUCE_SCATTER ->
                       "reduce_scatter_tensor(%s, \"sum\", %s, \"g\")".formatted(half, ranks);
                   case BROADCAST -> "broadcast(%s, 1, \"g\")".formatted(half);
-                  case ALL_TO_ALL, CUSTOM -> throw new IllegalArgumentException();
+                  case ALL_TO_ALL, COLLECTIVE_PERMUTE, CUSTOM ->
+                      throw new IllegalArgumentException();
                 }));
       }
     }

@@ -42,7 +42,8 @@ class ProcessesOnGpuTest {
           "all_gather", Variant.PUSH,
           "reduce_scatter", Variant.ONE_SHOT,
           "all_to_all", Variant.COPY_ENGINE,
-          "broadcast", Variant.ONE_SHOT);
+          "broadcast", Variant.ONE_SHOT,
+          "collective_permute", Variant.PUSH);
 
   /** Peers' memory must be empty before the first of these. */
   private static final ImmutableMap<String, Variant> PUSHED =

@@ -31,7 +31,8 @@ class ProfiledVariantsOnGpuTest {
           Kind.ALL_GATHER, "AllGather",
           Kind.REDUCE_SCATTER, "ReduceScatter",
           Kind.ALL_TO_ALL, "SendRecv",
-          Kind.BROADCAST, "Broadcast");
+          Kind.BROADCAST, "Broadcast",
+          Kind.COLLECTIVE_PERMUTE, "SendRecv");
 
   @ParameterizedTest
   @MethodSource("dev.symplan.runtime.cuda.CollectivesOnGpuTest#variants")

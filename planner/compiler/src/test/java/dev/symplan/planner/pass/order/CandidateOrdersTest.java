@@ -222,7 +222,7 @@ class CandidateOrdersTest {
     for (long seed = SEED; seed < SEED + GRAPHS; seed++) {
       var random = new Random(seed);
       for (var graph : RandomPrograms.program(random).graphs()) {
-        var normal = Normalize.run(graph, Aliases.of(graph), _ -> 1);
+        var normal = Normalize.run(graph, Aliases.of(graph), _ -> 1, _ -> true);
         var units = units(normal, random.nextBoolean());
         var meaning = OrderMeaning.of(normal);
         for (var some : List.of(units, units.withinWindows())) {

@@ -3,7 +3,6 @@ package dev.symplan.planner.pass.analysis;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
-import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.ArgDecision.Reason;
 import java.util.ArrayList;
@@ -134,7 +133,7 @@ public final class OperandConstraints {
    */
   private static boolean movesAsItLies(Collective collective, int index) {
     var operand = collective.operands().get(index).tensor();
-    if (collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST) {
+    if (collective.kind().keepsLayout()) {
       var result = collective.results().get(index).tensor();
       return operand.isDense()
           && (operand.strides().equals(result.strides())

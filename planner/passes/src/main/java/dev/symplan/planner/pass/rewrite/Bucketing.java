@@ -200,7 +200,7 @@ final class Bucketing {
         && context.groupSize(collective.group()) > 1
         && switch (collective.kind()) {
           case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER -> true;
-          case ALL_TO_ALL, BROADCAST, CUSTOM -> false;
+          case ALL_TO_ALL, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> false;
         };
   }
 

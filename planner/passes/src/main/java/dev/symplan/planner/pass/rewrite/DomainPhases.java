@@ -159,7 +159,8 @@ final class DomainPhases {
           var roots = across(Kind.BROADCAST, sent);
           later(() -> give(within(Kind.BROADCAST, roots, "_within")));
         }
-        case CUSTOM -> throw new IllegalArgumentException(collective.name() + " has no phases");
+        case COLLECTIVE_PERMUTE, CUSTOM ->
+            throw new IllegalArgumentException(collective.name() + " has no phases");
       }
     }
 
@@ -211,7 +212,8 @@ final class DomainPhases {
               args.add(new Arg.Int(within ? root % ranks : root / ranks));
               yield "broadcast";
             }
-            case CUSTOM -> throw new IllegalArgumentException(kind + " is no phase");
+            case COLLECTIVE_PERMUTE, CUSTOM ->
+                throw new IllegalArgumentException(kind + " is no phase");
           };
       args.add(new Arg.Str(group));
       var def = BuiltinOps.registry().get(FUNCTIONAL + op + (several ? "_coalesced" : ""));

@@ -58,7 +58,7 @@ final class FoldableLayouts {
       case REDUCE_SCATTER ->
           before(collective, ranks).map(copy -> scatter(k, collective, copy, ranks));
       case ALL_TO_ALL -> exchange(k, collective, ranks);
-      case ALL_REDUCE, BROADCAST, CUSTOM -> Optional.empty();
+      case ALL_REDUCE, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> Optional.empty();
     };
   }
 

@@ -62,6 +62,8 @@ final class ForeignCollective {
                   call.group());
           case BROADCAST ->
               emitter.broadcast(target, operand, call.root().orElseThrow(), call.group());
+          case COLLECTIVE_PERMUTE ->
+              emitter.permute(target, operand, call.permutation(), call.group(), algorithm);
           case CUSTOM ->
               throw new IllegalStateException(op.def().name() + " has no functional form");
         };

@@ -171,6 +171,15 @@ public final class Groups {
                   Units.count(group.size(), "rank")),
           "");
     }
+    int furthest = collective.op().collective().orElseThrow().permutation().maxRank();
+    if (furthest >= group.size()) {
+      report(
+          collective,
+          "'%s' has a pair with group rank %s, but group '%s' has %s"
+              .formatted(
+                  collective.name(), furthest, group.name(), Units.count(group.size(), "rank")),
+          "ranks of pairs are positions in the group, from 0");
+    }
   }
 
   /** How a rank that is in no part of a group comes into one. */

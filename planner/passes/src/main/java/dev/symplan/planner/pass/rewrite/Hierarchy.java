@@ -133,7 +133,7 @@ public final class Hierarchy implements Rewriter {
         case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, BROADCAST ->
             collective.op().def().name().namespace().startsWith("_c10d_functional")
                 && !collective.op().def().schema().mutates();
-        case CUSTOM -> false;
+        case COLLECTIVE_PERMUTE, CUSTOM -> false;
       };
     }
 

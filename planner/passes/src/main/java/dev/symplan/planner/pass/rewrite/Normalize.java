@@ -25,6 +25,7 @@ import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import java.util.function.ToIntFunction;
 
@@ -43,6 +44,7 @@ public final class Normalize {
   private final Graph graph;
   private final Aliases aliases;
   private final ToIntFunction<String> groupSize;
+  private final Predicate<String> isWithinDomain;
   private final GraphCopier copier;
 
   /** By value, the last op that reads it; beyond all for an output. */
@@ -51,10 +53,15 @@ public final class Normalize {
   /** The results in each storage. */
   private final Supplier<ImmutableListMultimap<Integer, Value>> valuesOf;
 
-  private Normalize(Graph graph, Aliases aliases, ToIntFunction<String> groupSize) {
+  private Normalize(
+      Graph graph,
+      Aliases aliases,
+      ToIntFunction<String> groupSize,
+      Predicate<String> isWithinDomain) {
     this.graph = graph;
     this.aliases = aliases;
     this.groupSize = groupSize;
+    this.isWithinDomain = isWithinDomain;
     this.copier = new GraphCopier(graph);
     this.lastUse = Suppliers.memoize(() -> lastUses(graph));
     this.valuesOf = Suppliers.memoize(this::valuesByStorage);
@@ -64,9 +71,14 @@ public final class Normalize {
    * {@return a functional graph without dead code} The same graph if it is one already.
    *
    * @param groupSize the number of ranks in each part of a group
+   * @param isWithinDomain whether the ranks of each part of a group are in one NVLink domain
    */
-  public static Graph run(Graph graph, Aliases aliases, ToIntFunction<String> groupSize) {
-    return removeDeadCode(new Normalize(graph, aliases, groupSize).functionalize());
+  public static Graph run(
+      Graph graph,
+      Aliases aliases,
+      ToIntFunction<String> groupSize,
+      Predicate<String> isWithinDomain) {
+    return removeDeadCode(new Normalize(graph, aliases, groupSize, isWithinDomain).functionalize());
   }
 
   private static OpDef builtin(String name) {
@@ -123,6 +135,9 @@ public final class Normalize {
         VariableAllToAll.emit(emitter);
       } else if (FsdpOp.is(op)) {
         FsdpOp.emit(emitter);
+      } else if (SeparateRows.has(op)
+          && !isWithinDomain.test(op.collective().orElseThrow().group())) {
+        SeparateRows.emit(emitter);
       } else if (op.def().collective().flatMap(CollectiveSpec::foreign).isPresent()) {
         makeFunctional(emitter, at);
       } else {

@@ -7,12 +7,14 @@ import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.RankClass;
 import dev.symplan.planner.pass.analysis.Analyses;
 
 /**
  * Makes in-place collectives functional ({@link Normalize}), leaves out buffers that only hold what
- * was copied into them ({@link ForwardCopies}), and removes dead code. Takes the borders between
- * graphs away where ops may move across them.
+ * was copied into them ({@link ForwardCopies}), and removes dead code. Finds permutations among
+ * exchanges ({@link Permutations}). Takes the borders between graphs away where ops may move across
+ * them.
  */
 public final class NormalizeGraphs extends GraphPass {
   public NormalizeGraphs() {
@@ -21,12 +23,18 @@ public final class NormalizeGraphs extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return state.withGraphs(
-        state.analyses().stream().map(own -> run(own, context)).collect(toImmutableList()));
+    var graphs = state.analyses().stream().map(own -> run(own, context)).collect(toImmutableList());
+    var ranks = state.classes().stream().map(RankClass::ranks).toList();
+    return state.withGraphs(Permutations.found(graphs, ranks, context));
   }
 
   private static Graph run(Analyses own, PassContext context) {
-    var functional = Normalize.run(own.graph(), own.aliases(), context::groupSize);
+    var functional =
+        Normalize.run(
+            own.graph(),
+            own.aliases(),
+            context::groupSize,
+            group -> context.reach(group).isWithinDomain());
     var forwarded = Normalize.removeDeadCode(ForwardCopies.run(own.of(functional)));
     return context.options().acrossGraphs() ? withoutBorders(forwarded) : forwarded;
   }

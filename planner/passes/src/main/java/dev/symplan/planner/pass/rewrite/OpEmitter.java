@@ -14,6 +14,7 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
+import dev.symplan.ir.op.Permutation;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.List;
 import java.util.Optional;
@@ -183,6 +184,17 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
         new Arg.Ref(operand),
         new Arg.Int(root),
         new Arg.Str(group));
+  }
+
+  Value permute(
+      Target target, Value operand, Permutation permutation, String group, Arg algorithm) {
+    return emit(
+        target,
+        BuiltinOps.registry().get("symplan::collective_permute").demandingAs(at.def()),
+        new Arg.Ref(operand),
+        permutation.arg(),
+        new Arg.Str(group),
+        algorithm);
   }
 
   private Arg slices(Value value, int dim, long ranks) {

@@ -113,11 +113,9 @@ final class Realize {
   private static TensorType stagedType(Collective collective, int index) {
     var operand = collective.operands().get(index).tensor();
     var type =
-        switch (collective.kind()) {
-          case ALL_REDUCE, BROADCAST ->
-              operand.withStrides(collective.results().get(index).tensor().strides());
-          case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, CUSTOM -> operand.contiguous();
-        };
+        collective.kind().keepsLayout()
+            ? operand.withStrides(collective.results().get(index).tensor().strides())
+            : operand.contiguous();
     return type.withSpace(MemorySpace.ANY);
   }
 

@@ -1,0 +1,42 @@
+package dev.symplan.planner.pass.rewrite;
+
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveSpec.Role;
+import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
+
+/**
+ * Gathers and scatters of slices along another dimension than the first, between domains. Only NCCL
+ * runs there, which moves contiguous slices, so that a copy brings the rows together.
+ */
+final class SeparateRows {
+  private SeparateRows() {}
+
+  /** {@return whether slices that a graph gathers or scatters consist of separate rows} */
+  static boolean has(Op op) {
+    return op.def().name().namespace().equals("symplan")
+        && op.collective()
+            .filter(call -> call.spec().has(Role.DIM))
+            .filter(
+                call ->
+                    !call.sliceDims()
+                        .areRuns(call.operands().getFirst().tensor(), op.result().tensor()))
+            .isPresent();
+  }
+
+  /** Emits the collective along the first dimension, and the copy. */
+  static void emit(OpEmitter emitter) {
+    var op = emitter.at();
+    var call = op.collective().orElseThrow();
+    var operand = emitter.copier().now(call.operands().getFirst());
+    var algorithm = call.algorithm().<Arg>map(Arg.Str::new).orElse(Arg.None.NONE);
+    int dim = call.dim(operand.tensor().rank());
+    var target = Target.of(op.result());
+    if (call.kind().reduces()) {
+      emitter.reduceScatter(
+          target, operand, dim, call.reduceOp().orElseThrow().text(), call.group(), algorithm);
+    } else {
+      emitter.allGather(target, operand, dim, call.group(), algorithm);
+    }
+  }
+}
