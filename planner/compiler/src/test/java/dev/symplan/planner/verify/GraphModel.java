@@ -366,6 +366,24 @@ final class GraphModel {
     compute(op, inputs, memory);
   }
 
+  private static long[] sideBySide(Op op, List<long[]> pieces) {
+    var type = op.result().tensor();
+    int outer = 1;
+    for (int i = 0; i < Math.floorMod(op.call().integer("dim"), type.rank()); i++) {
+      outer *= (int) type.size(i);
+    }
+    var numbers = new long[(int) type.numel()];
+    int next = 0;
+    for (int i = 0; i < outer; i++) {
+      for (var piece : pieces) {
+        int length = piece.length / outer;
+        System.arraycopy(piece, i * length, numbers, next, length);
+        next += length;
+      }
+    }
+    return numbers;
+  }
+
   private void compute(Op op, List<long[]> inputs, Memory memory) {
     var name = op.def().name().toString();
     var kind = op.def().collective().map(CollectiveSpec::kind);
@@ -381,8 +399,8 @@ final class GraphModel {
         numbers = inputs.getFirst();
       } else if (name.equals("aten::copy_")) {
         numbers = inputs.get(1);
-      } else if (name.equals("aten::cat") && op.arg("dim").equals(new Arg.Int(0))) {
-        numbers = inputs.stream().flatMapToLong(Arrays::stream).toArray();
+      } else if (name.equals("aten::cat")) {
+        numbers = sideBySide(op, inputs);
       } else if (kind.isPresent() && kind.get() == CollectiveSpec.Kind.ALL_REDUCE) {
         long key = key(op);
         numbers = Arrays.stream(inputs.get(r)).map(number -> mix(key, number)).toArray();
