@@ -132,10 +132,12 @@ public final class ProgramReader {
     if (values.size() < 2
         || !Ordering.natural().isStrictlyOrdered(values)
         || values.getFirst() < 1) {
-      throw badBuckets("%s are not two or more ascending positive sizes".formatted(values));
+      throw badBuckets(
+          inputs.getFirst(), "%s are not two or more ascending positive sizes".formatted(values));
     }
     if (options.dims().containsKey(size) || options.dimMax().containsKey(size)) {
-      throw badBuckets("the size '%s' has another value already".formatted(size));
+      throw badBuckets(
+          inputs.getFirst(), "the size '%s' has another value already".formatted(size));
     }
     // Most warnings are the same for all values.
     var warned = new LinkedHashSet<Diagnostic>();
@@ -154,13 +156,12 @@ public final class ProgramReader {
     return program;
   }
 
-  private static CompileException badBuckets(String message) {
-    return new CompileException(
-        Diagnostic.error(
-            DiagnosticCode.BAD_OPTION,
-            Span.NONE,
-            "--buckets: " + message,
-            "for example --buckets s77=128,1024,4096"));
+  private static CompileException badBuckets(Path input, String message) {
+    return CompileException.ofFile(
+        DiagnosticCode.BAD_OPTION,
+        input,
+        "--buckets: " + message,
+        "for example --buckets s77=128,1024,4096");
   }
 
   private Program archive(Path file, ImportOptions imported) {

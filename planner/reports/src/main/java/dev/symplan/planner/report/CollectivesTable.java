@@ -65,7 +65,8 @@ public final class CollectivesTable {
         a variant is named that does not move rows, or if a variant is named for that collective alone. It stays if a row has
         less than 128 bytes or is not a multiple of 16, or if the plan is not predicted to be faster without the copy.
         `symplan explain` shows the reason.
-      - If a whole consists of such rows, a rank's shard does not share its memory.
+      - A product that is then gathered (`aten::mm`) is written where the whole has its columns, if nothing else reads it and
+        its rows are a multiple of 16 bytes. Other shards that would consist of rows get memory of their own.
       - A graph may have such a gather or scatter itself, as modules of HLO do. In a group with ranks in several NVLink
         domains, it is planned along the first dimension, with a copy.
 
@@ -105,6 +106,7 @@ public final class CollectivesTable {
       | reduce_scatter | within, across | as all_reduce |
       | all_gather | across, within | bit-exact copy |
       | all_to_all | within, across | bit-exact copy |
+      | broadcast | across, within | bit-exact copy |
 
       - Each phase adds as its own variant does. `avg` is the average of the averages: with as many ranks in each domain,
         that is the average of all, apart from rounding.
@@ -116,8 +118,10 @@ public final class CollectivesTable {
         `--hierarchical on` uses them wherever it is possible, `--hierarchical off` nowhere. `symplan explain` shows the
         reason.
       - All parts of a group need as many ranks in each domain, and the same number of domains. For all but an all_reduce,
-        the ranks of a domain follow each other in the group. Tensors are contiguous and divide into equal slices.
-        Otherwise, and for broadcasts and permutations, NCCL runs between all ranks.
+        the ranks of a domain follow each other in the group. Tensors are contiguous, and divide into equal slices if ranks
+        have slices. Otherwise, and for permutations, NCCL runs between all ranks.
+      - In a broadcast, the whole tensor crosses the network on the rail of the root. The ranks at other positions send theirs
+        at the same time, each on its own rail; nobody reads those.
       - A phase can be named, as other collectives can: of an all_reduce `r`, the phases are `r_within`, `r_across` and
         `r_whole` (`--variant r_within=nccl_symm`).
       """;
