@@ -134,21 +134,8 @@ public record CollectiveSpec(
     }
 
     private boolean mayBeIn(Kind kind) {
-      return switch (this) {
-        case REDUCE_OP, PAIRS -> isNeededBy(kind);
-        case ROOT -> isNeededBy(kind) || kind == Kind.ALL_REDUCE;
-        case OPERAND,
-            GROUP,
-            GROUP_SIZE,
-            INPUT_SPLIT_SIZES,
-            OUTPUT_SPLIT_SIZES,
-            ALGORITHM,
-            DIM,
-            SPLIT_DIM,
-            CONCAT_DIM,
-            SCRATCH ->
-            true;
-      };
+      return isNeededBy(kind)
+          || (this != REDUCE_OP && this != PAIRS && (this != ROOT || kind == Kind.ALL_REDUCE));
     }
   }
 

@@ -32,13 +32,18 @@ final class Bytes {
   List<Piece> read(long begin, long length) {
     check(begin, length);
     var found = new ArrayList<Piece>();
+    if (length == 0) {
+      return found;
+    }
     long at = begin;
-    while (at < begin + length) {
-      var entry = pieces.floorEntry(at);
+    for (var entry : pieces.tailMap(pieces.floorKey(begin)).entrySet()) {
       long inside = at - entry.getKey();
       long count = Math.min(entry.getValue().length() - inside, begin + length - at);
       found.add(entry.getValue().part(inside, count));
       at += count;
+      if (at == begin + length) {
+        break;
+      }
     }
     return found;
   }

@@ -82,6 +82,9 @@ final class Place {
 
   /** {@return bytes as they would lie without what is between the rows} */
   List<Piece> bytes(long offset, long count) {
+    if (row == Long.MAX_VALUE) {
+      return space.read(begin + offset, count);
+    }
     var pieces = new ArrayList<Piece>();
     for (long at = offset; at < offset + count; ) {
       long step = Math.min(row - at % row, offset + count - at);
@@ -92,6 +95,10 @@ final class Place {
   }
 
   private void put(long offset, List<Piece> pieces) {
+    if (row == Long.MAX_VALUE) {
+      space.write(begin + offset, pieces);
+      return;
+    }
     var cursor = new Piece.Cursor(pieces);
     long end = offset + Piece.length(pieces);
     for (long at = offset; at < end; ) {
