@@ -72,6 +72,14 @@ final class PlannedRun implements GraphModel.Memory {
       this(space, begin, room, Long.MAX_VALUE, 0);
     }
 
+    long inRows(long offset) {
+      if (offset < row) {
+        return offset;
+      }
+      require(row > 0, "rows of nothing");
+      return offset / row * pitch + offset % row;
+    }
+
     Place(long[] space, long begin, long room, long row, long pitch) {
       this.space = space;
       this.begin = begin;
@@ -177,9 +185,7 @@ final class PlannedRun implements GraphModel.Memory {
   }
 
   private int index(Place place, int cell) {
-    long inRows = (long) cell * GraphModel.CELL;
-    require(place.row > 0, "rows of nothing");
-    long inValue = inRows / place.row * place.pitch + inRows % place.row;
+    long inValue = place.inRows((long) cell * GraphModel.CELL);
     require(inValue + GraphModel.CELL <= place.room, "outside the buffer");
     long offset = place.begin + inValue;
     require(offset % GraphModel.CELL == 0, "not aligned");
