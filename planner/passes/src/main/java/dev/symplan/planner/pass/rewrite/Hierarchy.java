@@ -1,6 +1,7 @@
 package dev.symplan.planner.pass.rewrite;
 
 import static com.google.common.collect.ImmutableList.toImmutableList;
+import static com.google.common.collect.ImmutableSet.toImmutableSet;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
@@ -21,7 +22,9 @@ import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Action;
 import dev.symplan.planner.plan.Rewrite.Reason;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -49,8 +52,13 @@ public final class Hierarchy implements Rewriter {
     return new Search(state, context).propose();
   }
 
-  /** The graphs with phases, and what was selected for them. */
-  private record Draft(GraphState state, ImmutableList<Made> made) {}
+  /**
+   * The graphs with phases, and what was selected for them.
+   *
+   * @param copyMicros by collective of the source, the time of those copies that no collective took
+   *     over, on the rank that copies longest
+   */
+  private record Draft(GraphState state, ImmutableMap<Integer, Double> copyMicros) {}
 
   private static final class Search {
     private final GraphState state;
@@ -71,12 +79,12 @@ public final class Hierarchy implements Rewriter {
           IntStream.range(0, graphs.getFirst().collectives().size())
               .filter(this::isCandidate)
               .boxed()
-              .collect(toImmutableList());
+              .collect(toImmutableSet());
       if (candidates.isEmpty()) {
         return new Proposal(state.graphs(), ImmutableList.copyOf(rewrites));
       }
       var draft = draft(candidates);
-      var chosen = new ArrayList<Integer>();
+      var chosen = new LinkedHashSet<Integer>();
       int position = 0;
       for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
         int phases = candidates.contains(k) ? DomainPhases.phases(kind(k)) : 1;
@@ -178,7 +186,7 @@ public final class Hierarchy implements Rewriter {
     }
 
     /** The copies that put slices in order are folded where that is predicted to be faster. */
-    private Draft draft(List<Integer> split) {
+    private Draft draft(Set<Integer> split) {
       var made = ImmutableList.<Made>builder();
       for (var graph : graphs) {
         var groups = ImmutableMap.<Integer, DomainGroups>builder();
@@ -193,10 +201,11 @@ public final class Hierarchy implements Rewriter {
       var all = made.build();
       var copied = select(all.stream().map(Made::graph).collect(toImmutableList()));
       if (context.options().rewrites().layouts() == Mode.OFF) {
-        return new Draft(copied, all);
+        return new Draft(copied, copyMicros(copied, all));
       }
       var folded = new FoldLayouts(phases(split)::contains).propose(copied, context).graphs();
-      return new Draft(folded.equals(copied.graphs()) ? copied : select(folded), all);
+      var selected = folded.equals(copied.graphs()) ? copied : select(folded);
+      return new Draft(selected, copyMicros(selected, all));
     }
 
     private GraphState select(ImmutableList<Graph> candidates) {
@@ -204,7 +213,7 @@ public final class Hierarchy implements Rewriter {
     }
 
     /** The positions of all phases among the collectives. */
-    private Set<Integer> phases(List<Integer> split) {
+    private Set<Integer> phases(Set<Integer> split) {
       var positions = new HashSet<Integer>();
       int position = 0;
       for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
@@ -219,7 +228,7 @@ public final class Hierarchy implements Rewriter {
 
     private boolean isTaken(int k, int phases, int position, Draft draft) {
       double before = CollectiveCost.chosenMicros(state, k, context);
-      double after = copyMicros(k, draft);
+      double after = draft.copyMicros().getOrDefault(k, 0.0);
       boolean named = false;
       for (int i = position; i < position + phases; i++) {
         after += CollectiveCost.chosenMicros(draft.state(), i, context);
@@ -252,20 +261,20 @@ public final class Hierarchy implements Rewriter {
                   context.options().variants().containsKey(graph.collectives().get(phase).name()));
     }
 
-    /** Of those copies that no collective took over, on the rank that copies longest. */
-    private double copyMicros(int k, Draft draft) {
-      double most = 0;
-      for (int g = 0; g < graphs.size(); g++) {
-        var copies = draft.made().get(g).copies().get(k);
-        double own =
-            draft.state().graphs().get(g).ops().stream()
-                .filter(op -> op.def().name().toString().equals("aten::clone"))
-                .filter(op -> copies.contains(op.result().id()))
-                .mapToDouble(context.costs()::computeMicros)
-                .sum();
-        most = Math.max(most, own);
+    private ImmutableMap<Integer, Double> copyMicros(GraphState drafted, ImmutableList<Made> made) {
+      var most = new HashMap<Integer, Double>();
+      for (int g = 0; g < made.size(); g++) {
+        var collectiveOf = made.get(g).copies().inverse();
+        var own = new HashMap<Integer, Double>();
+        for (var op : drafted.graphs().get(g).ops()) {
+          if (op.def().name().toString().equals("aten::clone")) {
+            double micros = context.costs().computeMicros(op);
+            collectiveOf.get(op.result().id()).forEach(k -> own.merge(k, micros, Double::sum));
+          }
+        }
+        own.forEach((k, micros) -> most.merge(k, micros, Math::max));
       }
-      return most;
+      return ImmutableMap.copyOf(most);
     }
 
     private void note(
