@@ -33,8 +33,9 @@ final class HostModel {
           "an NVLink domain has %s hosts, but the target says %s"
               .formatted(topology.hostsPerDomain(), plan.target().hostsPerDomain()));
     }
-    for (int host = 0; host < topology.hosts().length(); host++) {
-      int ranks = topology.hosts().get(host);
+    var hosts = topology.hosts();
+    for (int host = 0; host < hosts.length(); host++) {
+      int ranks = hosts.get(host);
       if (ranks > plan.target().gpus()) {
         findings.add(
             Rule.STRUCTURE,
