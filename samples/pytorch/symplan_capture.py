@@ -14,11 +14,11 @@ A model whose weights come from a checkpoint:
 
     backend = symplan_capture.backend("cases/mine/decode", model=model)
 
-Inputs that are parameters or buffers of the model then have their names, and each case gets a weights.json, which says
-what tensor of the checkpoint each input is and how the ranks divide it. The tensors of the checkpoint are not written
-into the case. The folder of the cases gets a weights.json of all graphs without gradients; constants.safetensors with
-the buffers that are not in the checkpoint, and that no graph writes; and ties.json, which says which of the graphs'
-inputs are one tensor:
+Inputs are then named after the model's parameters and buffers. Each case gets a weights.json. It maps each input to a
+tensor of the checkpoint, and says how the ranks divide that tensor. The case does not contain the checkpoint's tensors.
+The folder of the cases gets three files: weights.json for all graphs without gradients; constants.safetensors with the
+buffers that are not in the checkpoint and that no graph writes; and ties.json, which lists the inputs of different
+graphs that are one tensor:
 
     symplan compile cases/mine/prefill_0_inference cases/mine/decode_0_inference --together --ties cases/mine/ties.json
 """

@@ -20,9 +20,9 @@ import java.util.stream.LongStream;
 public final class Generate {
 
   /**
-   * What was generated.
+   * The generated tokens, and the speed of decoding.
    *
-   * @param tokensPerSecond of decoding, without the first token
+   * @param tokensPerSecond without the first token, which the prompt's graph makes
    */
   record Generated(List<Long> tokens, double tokensPerSecond) {}
 
