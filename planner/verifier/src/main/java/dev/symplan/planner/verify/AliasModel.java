@@ -14,7 +14,6 @@ import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
-import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -332,46 +331,6 @@ final class AliasModel {
     var schema = op(op).def().schema();
     return schema.params().stream().anyMatch(p -> p.alias().after().contains(AliasInfo.ANYTHING))
         || schema.results().stream().anyMatch(r -> r.alias().after().contains(AliasInfo.ANYTHING));
-  }
-
-  /**
-   * {@return by storage, the last step after which no tensor that may be in it is used; the number
-   * of steps for what the caller keeps, -1 for what no step uses}
-   */
-  int[] lastUses() {
-    var last = new int[storages.size()];
-    Arrays.fill(last, -1);
-    int end = plan.steps().size();
-    for (int s = 0; s < end; s++) {
-      int step = s;
-      switch (plan.steps().get(s)) {
-        case Step.Compute(int op) -> uses(op, step, last);
-        case Step.Fused(var ops) -> ops.forEach(op -> uses(op, step, last));
-        case Step.Start(int k) -> uses(plan.collectives().get(k).op(), step, last);
-        case Step.Join(int k) -> uses(plan.collectives().get(k).op(), step, last);
-      }
-    }
-    for (var input : plan.graph().inputs()) {
-      if (input.isTensor() && !isDonated(input)) {
-        last[storageOf(input)] = end;
-      }
-    }
-    for (var value : plan.graph().outputValues()) {
-      if (value.isTensor()) {
-        last[storageOf(value)] = end;
-      }
-    }
-    mayAlias.raise(last);
-    return last;
-  }
-
-  private void uses(int op, int step, int[] last) {
-    for (int value : reads[op]) {
-      last[storageOf[value]] = Math.max(last[storageOf[value]], step);
-    }
-    for (int value : fresh[op]) {
-      last[storageOf[value]] = Math.max(last[storageOf[value]], step);
-    }
   }
 
   long offsetInStorage(int value) {

@@ -55,7 +55,7 @@ final class LifetimeRules {
         touch(value.id(), end, end);
       }
     }
-    var lastUses = facts.lastUses();
+    var lastUses = LastUses.of(facts);
     for (int storage = 0; storage < lastUses.length; storage++) {
       int id = facts.storage(storage).id();
       if (facts.mayAlias().isShared(storage) && facts.plan.placements().get(id).exists()) {

@@ -45,7 +45,7 @@ final class MemoryRun {
     this.stepOfOp = new int[facts.plan.graph().ops().size()];
     Arrays.fill(stepOfOp, -1);
     this.joinOf = new int[facts.plan.collectives().size()];
-    this.lastUse = facts.lastUses();
+    this.lastUse = LastUses.of(facts);
   }
 
   static void check(AliasModel facts, Findings findings) {
