@@ -9,9 +9,9 @@ import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
 import dev.symplan.cli.common.Outputs;
 import dev.symplan.cli.common.SessionFlags;
+import dev.symplan.cli.common.WeightsFlags;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.plan.Plan;
@@ -19,7 +19,6 @@ import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
-import dev.symplan.runtime.Weights;
 import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.check.TruthCheck;
 import dev.symplan.runtime.failure.RunException;
@@ -30,7 +29,6 @@ import dev.symplan.runtime.profile.ProfileTable;
 import dev.symplan.runtime.profile.ProfileTrace;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -58,7 +56,6 @@ import picocli.CommandLine.Parameters;
     })
 final class RunCommand extends ConsoleCommand {
   private static final String TRACE = "the trace";
-  private static final String LAYOUT = "weights.json";
 
   @Parameters(
       paramLabel = "INPUT",
@@ -68,6 +65,8 @@ final class RunCommand extends ConsoleCommand {
   @Mixin private CompileFlags flags;
 
   @Mixin private SessionFlags sessions;
+
+  @Mixin private WeightsFlags weightsFlags;
 
   @Option(
       names = "--backend",
@@ -84,25 +83,6 @@ final class RunCommand extends ConsoleCommand {
       description =
           "Take inputs and expected outputs from this case (default: INPUT, if it is one).")
   private Optional<Path> caseFolder = Optional.empty();
-
-  @Option(
-      names = "--weights",
-      paramLabel = "PATH",
-      description = {
-        "Take inputs by name from this archive, safetensors file, index of one"
-            + " (model.safetensors.index.json) or directory of a checkpoint (default: INPUT, if it"
-            + " is an archive). All ranks get the same tensors, unless there is a weights layout."
-      })
-  private Optional<Path> weightsFile = Optional.empty();
-
-  @Option(
-      names = "--weights-layout",
-      paramLabel = "FILE",
-      description = {
-        "A weights.json: which tensor of --weights each input is, and which part of it each rank"
-            + " gets (default: weights.json in INPUT, or beside it, if there is one)."
-      })
-  private Optional<Path> weightsLayout = Optional.empty();
 
   @Option(
       names = "--check",
@@ -213,10 +193,7 @@ final class RunCommand extends ConsoleCommand {
           "--timeout: %s is out of range; it must be above 0 and below 1000000 seconds"
               .formatted(timeout.get()));
     }
-    if (weightsLayout.isPresent()
-        && (weightsFile.isEmpty() || ExportArchive.isArchive(weightsFile.get()))) {
-      throw usage("--weights-layout needs --weights with a checkpoint");
-    }
+    weightsFlags.check();
     if (check && noCompare) {
       throw usage("--check and --no-compare exclude each other");
     }
@@ -252,10 +229,7 @@ final class RunCommand extends ConsoleCommand {
 
   private void requireNotRead(Path file) {
     Outputs.requireNotRead(
-        file,
-        Streams.concat(
-                Stream.of(input), caseFolder.stream(), weightsFile.stream(), weightsLayout.stream())
-            .toList());
+        file, Streams.concat(Stream.of(input), caseFolder.stream(), weightsFlags.files()).toList());
   }
 
   private static Path outputsIn(Path folder, int rank) {
@@ -279,14 +253,13 @@ final class RunCommand extends ConsoleCommand {
     int call() {
       var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
       var plan = plan();
-      var weightsFrom = weightsFile.or(() -> Weights.archiveOf(input));
-      var weights = weightsFrom.map(file -> weights(file, plan)).orElse(Weights.NONE);
+      var weights = weightsFlags.read(input, plan);
       try (var session = Session.open(plan, device, options)) {
         var inputs = new RunInputs(plan, session, data.map(Case::new), weights, seed);
         var origin =
             weights.names().isEmpty()
                 ? inputs.origin()
-                : inputs.origin() + ", weights of " + weightsFrom.orElseThrow();
+                : inputs.origin() + ", weights of " + weightsFlags.source(input).orElseThrow();
         int code = run(plan, session, inputs, origin);
         if (profile.isPresent()) {
           // Donated inputs are gone.
@@ -318,20 +291,6 @@ final class RunCommand extends ConsoleCommand {
                 return again;
               })
           .orElse(plan);
-    }
-
-    private Weights weights(Path file, Plan plan) {
-      if (ExportArchive.isArchive(file)) {
-        return Weights.read(file, plan);
-      }
-      var beside =
-          Files.isDirectory(input)
-              ? input.resolve(LAYOUT)
-              : input.toAbsolutePath().resolveSibling(LAYOUT);
-      return weightsLayout
-          .or(() -> Files.exists(beside) ? Optional.of(beside) : Optional.empty())
-          .map(layout -> Weights.read(file, layout, plan))
-          .orElseGet(() -> Weights.read(file, plan));
     }
 
     /** Processes of one launch may see different GPUs, but must have the same plan. */
