@@ -16,10 +16,16 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * Elementwise ops of one shape as one kernel: every thread takes elements through all of them. Each
  * op's result is rounded to its type before the next one sees it, as if it had been in memory.
+ *
+ * <p>Concatenations may be among the ops. The pieces that they join, and the ops that make these,
+ * have other shapes: a thread computes an element of a piece where it is an element of the whole.
  */
 final class ElementwiseKernel {
   private static final int THREADS = 256;
@@ -30,11 +36,39 @@ final class ElementwiseKernel {
   /** From so many elements on, memory is what takes the time. */
   private static final long LONG = 1 << 15;
 
+  /**
+   * The elements that threads take, as those of a piece.
+   *
+   * @param indices of a thread's element in the piece, one for each dimension
+   * @param inside a condition: whether that is an element of the piece; empty if it always is
+   */
+  private record Region(ImmutableList<String> indices, String inside) {
+    Region piece(int dim, String index, List<String> conditions) {
+      var own = new ArrayList<>(indices);
+      own.set(dim, index);
+      return new Region(
+          ImmutableList.copyOf(own),
+          Streams.concat(Stream.of(inside), conditions.stream())
+              .filter(condition -> !condition.isEmpty())
+              .collect(Collectors.joining(" && ")));
+    }
+  }
+
+  private record Location(TensorRef ref, Region region) {}
+
+  private record Made(int passed, Region region) {}
+
   private final int rank;
   private final TensorType shape;
   private final MemoryArguments memory;
-  private final Map<TensorRef, String> loaded = new HashMap<>();
+  private final Map<Location, String> loaded = new HashMap<>();
   private final Map<Integer, String> passed = new HashMap<>();
+
+  /** The ops that make pieces, by what they pass on. */
+  private final Map<Integer, Part> pieceMakers = new HashMap<>();
+
+  private final Map<Made, String> pieces = new HashMap<>();
+  private final Region whole;
   private final StringBuilder reads = new StringBuilder();
   private final StringBuilder body = new StringBuilder();
   private final StringBuilder writes = new StringBuilder();
@@ -49,12 +83,23 @@ final class ElementwiseKernel {
    * @param refs all that is read and written
    */
   private ElementwiseKernel(
-      int rank, TensorType shape, List<TensorRef> refs, MemoryArguments memory, boolean wide) {
+      int rank,
+      TensorType shape,
+      List<TensorRef> refs,
+      List<Joined> joined,
+      MemoryArguments memory,
+      boolean wide) {
     this.rank = rank;
     this.memory = memory;
     this.shape = shape;
-    this.flat = refs.stream().allMatch(this::isFlat);
-    this.vectors = wide ? vectors(refs) : Vectors.NONE;
+    this.whole =
+        new Region(
+            IntStream.range(0, shape.rank())
+                .mapToObj(dim -> "i" + dim)
+                .collect(ImmutableList.toImmutableList()),
+            "");
+    this.flat = joined.isEmpty() && refs.stream().allMatch(this::isFlat);
+    this.vectors = wide ? vectors(refs, joined) : Vectors.NONE;
     this.width = vectors.width();
   }
 
@@ -63,20 +108,22 @@ final class ElementwiseKernel {
     var refs =
         parts.stream()
             .flatMap(part -> Streams.concat(part.args().stream(), part.results().stream()))
-            .filter(Operand.Tensor.class::isInstance)
-            .map(operand -> ((Operand.Tensor) operand).ref())
+            .flatMap(Operand::tensors)
             .toList();
-    return new ElementwiseKernel(rank, typeOf(result(parts.getFirst())), refs, memory, wide);
+    var joined = parts.stream().flatMap(part -> Joined.of(part).stream()).toList();
+    return new ElementwiseKernel(rank, typeOf(result(parts.getLast())), refs, joined, memory, wide);
   }
 
   /** Long tensors are read and written 16 bytes at once, where they lie for that. */
-  private Vectors vectors(List<TensorRef> refs) {
+  private Vectors vectors(List<TensorRef> refs, List<Joined> joined) {
     if (shape.numel() < LONG || shape.rank() == 0) {
       return Vectors.NONE;
     }
     return Vectors.widest(
         refs.stream().map(ref -> ref.type().dtype()).toList(),
-        wide -> refs.stream().allMatch(ref -> isWide(ref, wide)));
+        wide ->
+            refs.stream().allMatch(ref -> isWide(ref, wide))
+                && joined.stream().allMatch(join -> join.isWide(wide)));
   }
 
   private boolean isWide(TensorRef ref, int wide) {
@@ -102,18 +149,13 @@ final class ElementwiseKernel {
             || type.stride(type.rank() - 1) == 0);
   }
 
-  /** {@return whether parts are elementwise, of one shape, and can be such a kernel} */
-  static boolean supports(ImmutableList<Part> parts) {
-    return parts.stream().allMatch(Pointwise::supports) && clash(parts).isEmpty();
-  }
-
   /**
    * {@return a launch that runs the parts}
    *
    * @throws UnsupportedOnGpu when one of them has no CUDA implementation
    */
   static DeviceStep.Launch launch(int rank, StreamKind stream, ImmutableList<Part> parts) {
-    clash(parts)
+    OneShape.clash(parts)
         .ifPresent(
             part -> {
               throw Parts.unsupported(
@@ -135,12 +177,13 @@ final class ElementwiseKernel {
   static DeviceStep.Launch sum(
       int rank, StreamKind stream, List<TensorRef> terms, TensorRef result, String label) {
     var refs = ImmutableList.<TensorRef>builder().addAll(terms).add(result).build();
-    var kernel = new ElementwiseKernel(rank, result.type(), refs, new MemoryArguments(), true);
+    var kernel =
+        new ElementwiseKernel(rank, result.type(), refs, List.of(), new MemoryArguments(), true);
     var dtype = result.type().dtype();
     var type = CTypes.computed(dtype);
     kernel.body.append("    %s sum = 0;\n".formatted(type));
     for (var term : terms) {
-      kernel.body.append("    sum += %s;\n".formatted(kernel.load(term)));
+      kernel.body.append("    sum += %s;\n".formatted(kernel.load(term, kernel.whole)));
     }
     kernel.write(0, result, CTypes.narrow(dtype, "sum"));
     return kernel.build(stream, label);
@@ -150,7 +193,7 @@ final class ElementwiseKernel {
    * {@return statements that take the element {@code i} through the parts; empty if it is not the
    * {@code i}-th of every tensor}
    *
-   * @param parts which are {@linkplain #supports supported}
+   * @param parts which are {@linkplain OneShape#is supported}
    * @param memory gets what else is read and written
    * @param given tensors of which a variable has the element
    * @throws UnsupportedOnGpu when one of the parts has no CUDA implementation
@@ -161,46 +204,11 @@ final class ElementwiseKernel {
     if (!kernel.flat) {
       return Optional.empty();
     }
-    kernel.loaded.putAll(given);
+    given.forEach((ref, name) -> kernel.loaded.put(new Location(ref, kernel.whole), name));
     for (int i = 0; i < parts.size(); i++) {
       kernel.part(i, parts.get(i));
     }
     return Optional.of(kernel.body.toString());
-  }
-
-  /**
-   * Threads take elements, not rows, through the parts: so all must have one shape, and memory that
-   * is used twice must be used for the same elements.
-   */
-  private static Optional<Part> clash(ImmutableList<Part> parts) {
-    var used = new ArrayList<TensorRef>();
-    var written = new ArrayList<TensorRef>();
-    var shape = typeOf(result(parts.getFirst())).sizes();
-    for (var part : parts) {
-      part.args().stream()
-          .filter(Operand.Tensor.class::isInstance)
-          .forEach(arg -> used.add(((Operand.Tensor) arg).ref()));
-      if (result(part) instanceof Operand.Tensor(var ref)) {
-        used.add(ref);
-        written.add(ref);
-      }
-      boolean fits =
-          typeOf(result(part)).sizes().equals(shape)
-              && written.stream()
-                  .allMatch(
-                      to -> used.stream().allMatch(at -> Moves.isApart(to, at) || isSame(to, at)));
-      if (!fits) {
-        return Optional.of(part);
-      }
-    }
-    return Optional.empty();
-  }
-
-  private static boolean isSame(TensorRef a, TensorRef b) {
-    return a.offset() == b.offset()
-        && a.type().dtype().bytes() == b.type().dtype().bytes()
-        && a.type().sizes().equals(b.type().sizes())
-        && a.type().strides().equals(b.type().strides());
   }
 
   /** Whether the i-th element of the shape is the i-th in memory. */
@@ -210,81 +218,150 @@ final class ElementwiseKernel {
 
   private void part(int index, Part part) {
     var type = typeOf(result(part)).dtype();
-    var text = Pointwise.value(part, this::operand);
+    if (!typeOf(result(part)).sizes().equals(shape.sizes())) {
+      pieceMakers.put(((Operand.Passed) result(part)).index(), part);
+      return;
+    }
+    var text = text(part, whole);
     var value = "v" + index;
     body.append("    %s %s = %s;\n".formatted(CTypes.computed(type), value, text));
     switch (result(part)) {
       case Operand.Tensor(var ref) -> {
         write(index, ref, CTypes.narrow(type, value, text));
-        loaded.put(ref, value);
+        loaded.put(new Location(ref, whole), value);
       }
       case Operand.Passed(int number, var _) -> passed.put(number, value);
       case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
     }
   }
 
-  private String operand(Operand operand) {
+  /** An element of what a part makes, as an expression. */
+  private String text(Part part, Region region) {
+    return Joined.of(part)
+        .map(joined -> text(joined, region))
+        .orElseGet(() -> Pointwise.value(part, operand -> operand(operand, region)));
+  }
+
+  private String text(Joined joined, Region region) {
+    var count = joined.pieces().size();
+    if (count == 1) {
+      return operand(joined.pieces().getFirst(), region);
+    }
+    var index = region.indices().get(joined.dim());
+    var text = new StringBuilder();
+    long start = 0;
+    for (int i = 0; i < count; i++) {
+      var piece = joined.pieces().get(i);
+      long end = start + joined.size(piece);
+      var before = index + " < " + end;
+      var own =
+          region.piece(
+              joined.dim(),
+              start == 0 ? index : "(%s - %s)".formatted(index, start),
+              List.of(start == 0 ? "" : index + " >= " + start, i < count - 1 ? before : ""));
+      var value = operand(piece, own);
+      text.append(i < count - 1 ? "%s ? %s : ".formatted(before, value) : value);
+      start = end;
+    }
+    return "(" + text + ")";
+  }
+
+  private String operand(Operand operand, Region region) {
     return switch (operand) {
-      case Operand.Tensor(var ref) -> load(ref);
+      case Operand.Tensor(var ref) -> load(ref, region);
       case Operand.Passed(int number, var _) -> {
         var value = passed.get(number);
-        if (value == null) {
-          throw new IllegalStateException("%" + number + " is not passed yet");
-        }
-        yield value;
+        yield value != null && region.equals(whole) ? value : piece(number, region);
       }
       case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
     };
   }
 
-  private String load(TensorRef ref) {
-    var known = loaded.get(ref);
+  private String piece(int number, Region region) {
+    var made = new Made(number, region);
+    var known = pieces.get(made);
+    if (known != null) {
+      return known;
+    }
+    var part = pieceMakers.get(number);
+    if (part == null) {
+      throw new IllegalStateException("%" + number + " is not passed yet");
+    }
+    var text = text(part, region);
+    var name = "p" + pieces.size();
+    body.append(
+        "    %s %s = %s;\n".formatted(CTypes.computed(typeOf(result(part)).dtype()), name, text));
+    pieces.put(made, name);
+    return name;
+  }
+
+  private String load(TensorRef ref, Region region) {
+    var location = new Location(ref, region);
+    var known = loaded.get(location);
     if (known != null) {
       return known;
     }
     var name = "x" + loaded.size();
-    body.append(
-        "    %s %s = %s;\n"
-            .formatted(
-                CTypes.computed(ref.type().dtype()),
-                name,
-                CTypes.widen(ref.type().dtype(), read(ref, "m" + loaded.size()))));
-    loaded.put(ref, name);
+    var dtype = ref.type().dtype();
+    declare(
+        body,
+        width == 1 ? region : whole,
+        CTypes.computed(dtype),
+        name,
+        CTypes.widen(dtype, read(location, "m" + loaded.size())));
+    loaded.put(location, name);
     return name;
   }
 
-  private String read(TensorRef ref, String vector) {
+  /** Declares a variable, whose value counts only inside a region. */
+  private static void declare(
+      StringBuilder text, Region region, String type, String name, String value) {
+    text.append(
+        region.inside().isEmpty()
+            ? "    %s %s = %s;\n".formatted(type, name, value)
+            : "    %1$s %2$s = {};\n    if (%3$s) %2$s = %4$s;\n"
+                .formatted(type, name, region.inside(), value));
+  }
+
+  private String read(Location location, String vector) {
+    var ref = location.ref();
+    var element = element(ref, location.region(), true);
     if (width == 1) {
-      return element(ref, true);
+      return element;
     }
     var type = CTypes.stored(ref.type().dtype());
     if (isSpread(ref.type())) {
-      reads.append("    %s %s = %s;\n".formatted(type, vector, element(ref, true)));
+      declare(reads, location.region(), type, vector, element);
       return vector;
     }
-    reads.append("    " + Vectors.read(type, vector, element(ref, true)) + "\n");
+    declare(
+        reads,
+        location.region(),
+        "%sVector<%s>".formatted(location.region().inside().isEmpty() ? "const " : "", type),
+        vector,
+        Vectors.read(type, element));
     return vector + ".e[e]";
   }
 
   private void write(int index, TensorRef ref, String value) {
     if (width == 1) {
-      body.append("    %s = %s;\n".formatted(element(ref, false), value));
+      body.append("    %s = %s;\n".formatted(element(ref, whole, false), value));
       return;
     }
     var type = CTypes.stored(ref.type().dtype());
     reads.append("    Vector<%s> o%s;\n".formatted(type, index));
     body.append("    o%s.e[e] = %s;\n".formatted(index, value));
-    writes.append("    " + Vectors.write(type, "o" + index, element(ref, false)) + "\n");
+    writes.append("    " + Vectors.write(type, "o" + index, element(ref, whole, false)) + "\n");
   }
 
-  private String element(TensorRef ref, boolean read) {
+  private String element(TensorRef ref, Region region, boolean read) {
     return memory.element(
         (read ? "const " : "") + CTypes.stored(ref.type().dtype()),
         KernelArgument.Memory.of(rank, ref),
-        offset(ref.type()));
+        offset(ref.type(), region));
   }
 
-  private String offset(TensorType type) {
+  private String offset(TensorType type, Region region) {
     if (flat) {
       return width == 1 ? "i" : "i * " + width;
     }
@@ -294,7 +371,7 @@ final class ElementwiseKernel {
       if (type.size(dim) != 1 && type.stride(dim) != 0) {
         terms
             .append(terms.isEmpty() ? "" : " + ")
-            .append("i%s * %s".formatted(of, type.stride(dim)));
+            .append("%s * %s".formatted(region.indices().get(of), type.stride(dim)));
       }
     }
     return terms.isEmpty() ? "0" : terms.toString();

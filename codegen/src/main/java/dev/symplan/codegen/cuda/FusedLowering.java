@@ -55,7 +55,7 @@ final class FusedLowering {
   }
 
   private static DeviceStep together(int rank, Fused fused) {
-    return ElementwiseKernel.supports(fused.parts())
+    return OneShape.is(fused.parts())
         ? ElementwiseKernel.launch(rank, fused.stream(), fused.parts())
         : RowLowering.fused(rank, fused);
   }

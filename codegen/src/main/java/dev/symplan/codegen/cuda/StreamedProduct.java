@@ -142,7 +142,7 @@ final class StreamedProduct {
             && isDense(one)
             && isDense(other)
             && fused.stream() == one.stream()
-            && ElementwiseKernel.supports(fused.parts());
+            && OneShape.is(fused.parts());
     if (!fits) {
       return Optional.empty();
     }

@@ -76,8 +76,12 @@ record Vectors(int width) {
 
   /** {@return a statement that reads a vector, of which {@code e} are the elements} */
   static String read(String type, String name, String firstElement) {
-    return "const Vector<%1$s> %2$s = *(const Vector<%1$s>*)&%3$s;"
-        .formatted(type, name, firstElement);
+    return "const Vector<%s> %s = %s;".formatted(type, name, read(type, firstElement));
+  }
+
+  /** {@return a vector in memory, as an expression} */
+  static String read(String type, String firstElement) {
+    return "*(const Vector<%s>*)&%s".formatted(type, firstElement);
   }
 
   /** {@return a statement that writes a vector} */

@@ -77,7 +77,8 @@ final class CopyOps {
                 aten::concat(Tensor[] tensors, int dim=0) -> Tensor
                 """,
                 CopyOps::joined,
-                OpTrait.CONCATENATION),
+                OpTrait.CONCATENATION,
+                OpTrait.ROWWISE),
             Table.single(
                 """
                 aten::stack(Tensor[] tensors, int dim=0) -> Tensor

@@ -26,6 +26,9 @@ public final class Rows {
       return 0;
     }
     int rank = mainOperand(op);
+    if (rank == 0) {
+      return 0;
+    }
     return switch (op.arg("dim")) {
       case Arg.Int(long dim) -> leading(dim, rank);
       case Arg.Seq(var items) ->
@@ -41,12 +44,15 @@ public final class Rows {
     return Math.max(0, Math.toIntExact(dim < 0 ? dim + rank : dim));
   }
 
-  /** The rank of the operand that the {@code dim} of a row-wise op counts in. */
+  /** The rank of the operands that the {@code dim} of a row-wise op counts in. */
   private static int mainOperand(Op op) {
-    return op.args().getFirst() instanceof Arg.Ref(Value value)
-            && value.type() instanceof TensorType type
-        ? type.rank()
-        : 0;
+    var operands = op.args().getFirst().operands();
+    int rank = operands.isEmpty() ? 0 : rank(operands.getFirst());
+    return operands.stream().allMatch(value -> rank(value) == rank) ? rank : 0;
+  }
+
+  private static int rank(Value value) {
+    return value.type() instanceof TensorType type ? type.rank() : 0;
   }
 
   /**

@@ -345,7 +345,8 @@ final class GraphModel {
       carryOutUnruled(index, memory);
       return;
     }
-    if (Rows.of(op) > 0 || op.def().has(OpTrait.ELEMENTWISE)) {
+    boolean joins = op.def().has(OpTrait.CONCATENATION);
+    if (Rows.of(op) > 0 && !joins || op.def().has(OpTrait.ELEMENTWISE)) {
       byRows(memory, backwards, Rows.of(op), index);
       return;
     }
@@ -561,6 +562,10 @@ final class GraphModel {
         memory.set(result, layouts[result.id()][i], -1 - i);
       }
     }
+    if (op.def().has(OpTrait.CONCATENATION)) {
+      joinRow(op, memory, row, count);
+      return;
+    }
     long digest = key(op);
     for (var operand : operands.get(index)) {
       boolean carries = Rows.carries(op, operand, own);
@@ -575,6 +580,18 @@ final class GraphModel {
       int length = layouts[result.id()].length / count;
       for (int i = row * length; i < (row + 1) * length; i++) {
         memory.set(result, layouts[result.id()][i], mix(mix(digest, r), i));
+      }
+    }
+  }
+
+  private void joinRow(Op op, Memory memory, int row, int count) {
+    var to = layouts[op.result().id()];
+    int next = row * (to.length / count);
+    for (var piece : op.operands()) {
+      var from = layouts[piece.id()];
+      int length = from.length / count;
+      for (int i = row * length; i < (row + 1) * length; i++) {
+        memory.set(op.result(), to[next++], memory.get(piece, from[i]));
       }
     }
   }

@@ -91,7 +91,9 @@ final class FusedKernel implements Runnable {
         case Operand.Tensor _, Operand.Passed _ ->
             new HostCall.Value.Tensor(tensor(operand, ownAxis(typeOf(operand))));
         case Operand.Constant(var arg) -> new HostCall.Value.Constant(arg);
-        case Operand.Many _ -> throw new IllegalStateException("no fused op takes lists");
+        case Operand.Many(var items) ->
+            new HostCall.Value.Many(
+                items.stream().map(this::value).collect(ImmutableList.toImmutableList()));
       };
     }
 
@@ -101,7 +103,11 @@ final class FusedKernel implements Runnable {
         int own = slice.axis() - (typeOf(part.results().getFirst()).rank() - type.rank());
         return own < 0 || own >= type.rank() || type.size(own) == 1 ? -1 : own;
       }
-      return type.rank() == typeOf(part.args().getFirst()).rank() ? slice.axis() : -1;
+      return type.rank() == typeOf(first(part.args().getFirst())).rank() ? slice.axis() : -1;
+    }
+
+    private static Operand first(Operand operand) {
+      return operand instanceof Operand.Many(var items) ? items.getFirst() : operand;
     }
 
     private HostTensor tensor(Operand operand, int axis) {

@@ -6,16 +6,18 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.testkit.Fuzz;
+import dev.symplan.ir.testkit.MadeUpPieces;
 import dev.symplan.ir.testkit.MadeUpRows;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Step;
+import java.util.function.LongFunction;
 import org.junit.jupiter.api.Test;
 
 /**
- * Norms, softmaxes and what surrounds them, made up, give the same bits as a kernel that goes by
- * rows and op by op. Others with {@code -Dsymplan.seed=N}.
+ * Norms, softmaxes, concatenations and what surrounds them, made up, give the same bits as a kernel
+ * that goes by rows and op by op. Others with {@code -Dsymplan.seed=N}.
  */
 class FusedRowsTest {
   private static final long SEED = Fuzz.seed(41_000);
@@ -23,9 +25,20 @@ class FusedRowsTest {
 
   @Test
   void rowsPassThroughWithoutChange() {
-    int byRows = 0;
+    assertThat(steps(seed -> MadeUpRows.text(seed, true), OpTrait.ROWWISE))
+        .isGreaterThan(PROGRAMS / 4);
+  }
+
+  @Test
+  void piecesPassThroughWithoutChange() {
+    assertThat(steps(MadeUpPieces::text, OpTrait.CONCATENATION)).isGreaterThan(PROGRAMS / 2);
+  }
+
+  /** Checks all programs, and returns how many of their fused steps have ops of a trait. */
+  private static int steps(LongFunction<String> texts, OpTrait trait) {
+    int found = 0;
     for (long seed = SEED; seed < SEED + PROGRAMS; seed++) {
-      var text = MadeUpRows.text(seed, true);
+      var text = texts.apply(seed);
       var program = GraphParser.parse(new SourceFile("rows.graph", text));
       var options = CompileOptions.DEFAULT.withRanks(1);
       var outcome =
@@ -36,14 +49,11 @@ class FusedRowsTest {
       var plan = outcome.plan().orElseThrow().forRank(0);
       for (var step : plan.steps()) {
         if (step instanceof Step.Fused(var ops)) {
-          byRows +=
-              ops.stream().anyMatch(op -> plan.graph().ops().get(op).def().has(OpTrait.ROWWISE))
-                  ? 1
-                  : 0;
+          found += ops.stream().anyMatch(op -> plan.graph().ops().get(op).def().has(trait)) ? 1 : 0;
         }
       }
     }
-    System.out.printf("%s steps by rows in %s programs from seed %s%n", byRows, PROGRAMS, SEED);
-    assertThat(byRows).isGreaterThan(PROGRAMS / 4);
+    System.out.printf("%s %s steps in %s programs from seed %s%n", found, trait, PROGRAMS, SEED);
+    return found;
   }
 }

@@ -59,6 +59,12 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void madeUpPieces() {
+    System.out.printf("%s programs from seed %s%n", PROGRAMS, SEED);
+    check(LocalPrograms.madeUpPieces(SEED, PROGRAMS));
+  }
+
+  @Test
   void reductions() {
     check(LocalPrograms.reductions());
   }

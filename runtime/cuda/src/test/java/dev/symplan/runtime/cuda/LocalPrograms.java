@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.MadeUpPieces;
 import dev.symplan.ir.testkit.MadeUpRows;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
@@ -63,6 +64,10 @@ final class LocalPrograms {
     return LongStream.range(seed, seed + count)
         .mapToObj(next -> MadeUpRows.text(next, false))
         .toList();
+  }
+
+  static List<String> madeUpPieces(long seed, int count) {
+    return LongStream.range(seed, seed + count).mapToObj(MadeUpPieces::text).toList();
   }
 
   private static String program(String inputs, String... lines) {

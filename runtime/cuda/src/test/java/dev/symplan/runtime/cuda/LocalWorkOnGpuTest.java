@@ -63,7 +63,8 @@ class LocalWorkOnGpuTest {
         Arguments.of("joined products", LocalPrograms.joinedProducts()),
         Arguments.of("attention", LocalPrograms.attention()),
         Arguments.of("composites", LocalPrograms.composites()),
-        Arguments.of("made-up rows", LocalPrograms.madeUpRows(SEED, PROGRAMS)));
+        Arguments.of("made-up rows", LocalPrograms.madeUpRows(SEED, PROGRAMS)),
+        Arguments.of("made-up pieces", LocalPrograms.madeUpPieces(SEED, PROGRAMS)));
   }
 
   @ParameterizedTest(name = "{0}")

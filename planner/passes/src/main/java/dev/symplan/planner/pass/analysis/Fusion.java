@@ -126,6 +126,9 @@ public final class Fusion {
     int from = 0;
     while (from < running.length) {
       int to = enabled && goesByRows(op(from)) ? endOfRun(from) : from + 1;
+      while (to - from > 1 && !joinsFit(from, to)) {
+        to--;
+      }
       cut(from, to);
       from = to;
     }
@@ -155,20 +158,65 @@ public final class Fusion {
     var ops = new ArrayList<Op>(List.of(op(from)));
     var shapes = new HashSet<Object>();
     int to = from + 1;
+    int end = to;
+    boolean joined = true;
     shapes.add(shape(op(from)));
     while (to < running.length && to - from < MAX_OPS && mayJoin(from, to, shapes)) {
       ops.add(op(to));
       if (!fit(ops, running[from])) {
-        return to;
+        return end;
       }
+      joined = joins(op(to)) || joined && isRelated(from, to, shapes);
       shapes.add(shape(op(to)));
       to++;
+      end = joined ? to : end;
     }
-    return to;
+    return end;
+  }
+
+  private static boolean joins(Op op) {
+    return op.def().has(OpTrait.CONCATENATION);
   }
 
   private static Object shape(Op op) {
     return op.results().getFirst().tensor().sizes();
+  }
+
+  /**
+   * Whether a kernel can take the elements of a range's last result through all its ops: those of a
+   * piece that is joined only where they become elements of the whole.
+   */
+  private boolean joinsFit(int from, int to) {
+    var ops = IntStream.range(from, to).mapToObj(this::op).toList();
+    if (ops.stream().noneMatch(Fusion::joins)) {
+      return true;
+    }
+    var whole = shape(ops.getLast());
+    var pieces = new HashSet<Value>();
+    for (var op : ops) {
+      boolean joins = joins(op);
+      var result = op.results().getFirst();
+      boolean fits =
+          op.results().size() == 1
+              && (joins || op.def().has(OpTrait.ELEMENTWISE))
+              // Pieces could be written where a result lies that is in memory.
+              && (passes(result, to) || !joins && shape(op).equals(whole));
+      for (var value : op.operands()) {
+        fits &= !joins || value.tensor().numel() > 0 && isOfType(value, result);
+        fits &= joins || !pieces.contains(value) || value.tensor().sizes().equals(shape(op));
+      }
+      if (!fits) {
+        return false;
+      }
+      if (!shape(op).equals(whole)) {
+        pieces.add(result);
+      }
+    }
+    return true;
+  }
+
+  private static boolean isOfType(Value value, Value other) {
+    return value.tensor().dtype() == other.tensor().dtype();
   }
 
   /**
@@ -182,19 +230,33 @@ public final class Fusion {
       return false;
     }
     boolean fits = true;
-    boolean related = shapes.contains(shape(op));
     for (var value : op.operands()) {
       int storage = aliases.id(value);
       if (storage >= 0) {
-        boolean inside = aliases.storage(storage).def() >= running[from];
-        related |= inside;
         // Waiting for a collective must not hold up the ops before.
         fits &= !byCollective[storage];
         // Another view of what is just being made would be read in other rows.
-        fits &= !inside || !viewed[storage];
+        fits &= aliases.storage(storage).def() < running[from] || !viewed[storage];
       }
     }
-    return fits && related;
+    return fits && (isRelated(from, to, shapes) || isPiece(op, shapes));
+  }
+
+  /** Whether an op reads what those before it make, or makes something of a shape of theirs. */
+  private boolean isRelated(int from, int to, HashSet<Object> shapes) {
+    var op = op(to);
+    return shapes.contains(shape(op))
+        || op.operands().stream()
+            .mapToInt(aliases::id)
+            .anyMatch(id -> id >= 0 && aliases.storage(id).def() >= running[from]);
+  }
+
+  /** Whether what an op makes is joined, in the end, to something of these shapes. */
+  private boolean isPiece(Op op, HashSet<Object> shapes) {
+    int last = uses.lastOp(aliases.id(op.results().getFirst()));
+    return last > 0
+        && joins(graph.ops().get(last))
+        && shapes.contains(shape(graph.ops().get(last)));
   }
 
   /** Whether ops can go by the same rows. */
@@ -238,7 +300,7 @@ public final class Fusion {
       add(ImmutableIntArray.of(running[from]));
       return;
     }
-    if (bytesFused(from, to) <= bytesOneByOne(from, to)) {
+    if (joinsFit(from, to) && bytesFused(from, to) <= bytesOneByOne(from, to)) {
       add(ImmutableIntArray.copyOf(Arrays.copyOfRange(running, from, to)));
       for (int p = from; p < to; p++) {
         for (var result : op(p).results()) {

@@ -81,7 +81,7 @@ public final class OverlapWindows {
       boolean collective =
           next < collectives.size() && collectives.get(next).index() == unit.get(0);
       double micros =
-          collective || Concatenation.needsNoCopy(op, unit.get(0), analyses)
+          collective || unit.length() == 1 && Concatenation.needsNoCopy(op, unit.get(0), analyses)
               ? 0
               : micros(graph, aliases, fusion, unit, costs);
       computeBefore[p + 1] = computeBefore[p] + micros;

@@ -198,7 +198,9 @@ final class RankMerging {
     long before = peakBytes();
     for (int i = 0; i < graph.graph().ops().size(); i++) {
       var op = graph.graph().ops().get(i);
-      if (schedule.stepOfOp().get(i) >= 0 && op.def().has(OpTrait.CONCATENATION)) {
+      if (schedule.stepOfOp().get(i) >= 0
+          && op.def().has(OpTrait.CONCATENATION)
+          && !fusion.isPassing(aliases.id(op.result()))) {
         mergePieces(op, i, symmetricToo);
       }
     }

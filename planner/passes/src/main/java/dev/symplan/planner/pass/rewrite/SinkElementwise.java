@@ -25,7 +25,7 @@ import java.util.Set;
 /**
  * Moves elementwise ops down to the one elementwise op that reads what they make, so that all of
  * them run as one kernel: {@code silu(x · gate)} to its product with {@code x · up}, which is
- * computed between.
+ * computed between. A concatenation moves, too, and what makes its pieces.
  *
  * <p>Ops move over others without effects only, and not over collectives, which they may hide. They
  * move only if what they read takes no more memory meanwhile than what they make would, and if they
@@ -63,6 +63,9 @@ public final class SinkElementwise extends GraphPass {
 
     private final boolean[] returned;
 
+    /** By value, whether it becomes a piece of what a concatenation that moves joins. */
+    private final boolean[] piece;
+
     Sinking(Analyses own) {
       this.own = own;
       this.graph = own.graph();
@@ -72,6 +75,7 @@ public final class SinkElementwise extends GraphPass {
       Arrays.fill(target, NONE);
       this.returned = new boolean[graph.valueCount()];
       graph.outputValues().forEach(value -> returned[value.id()] = true);
+      this.piece = new boolean[graph.valueCount()];
       this.reader = new int[graph.valueCount()];
       Arrays.fill(reader, NONE);
     }
@@ -83,6 +87,7 @@ public final class SinkElementwise extends GraphPass {
         for (var value : ops.get(i).operands()) {
           int before = reader[value.id()];
           reader[value.id()] = before == NONE || before == root ? root : SEVERAL;
+          piece[value.id()] |= target[i] != NONE && makesPieces(ops.get(i), value);
         }
       }
       ListMultimap<Integer, Integer> groups = MultimapBuilder.treeKeys().arrayListValues().build();
@@ -110,21 +115,39 @@ public final class SinkElementwise extends GraphPass {
     /** {@return the op that all readers are, or move to} */
     private int targetOf(int index) {
       var op = ops.get(index);
-      if (!isElementwise(op) || returned[op.result().id()]) {
+      if (!isMade(op)
+          || !op.def().has(OpTrait.ELEMENTWISE) && !joins(op)
+          || returned[op.result().id()]) {
         return NONE;
       }
       int found = reader[op.result().id()];
       return found >= 0
               && isElementwise(ops.get(found))
-              && ops.get(found).result().tensor().sizes().equals(op.result().tensor().sizes())
+              && (piece[op.result().id()] || sameSizes(ops.get(found).result(), op.result()))
           ? found
           : NONE;
     }
 
+    /** Whether a value that an op reads becomes a piece, if what the op makes moves. */
+    private boolean makesPieces(Op op, Value value) {
+      return joins(op) || piece[op.result().id()] && sameSizes(value, op.result());
+    }
+
+    private static boolean joins(Op op) {
+      return op.def().has(OpTrait.CONCATENATION) && Rows.of(op) > 0;
+    }
+
+    private static boolean sameSizes(Value a, Value b) {
+      return a.isTensor() && b.isTensor() && a.tensor().sizes().equals(b.tensor().sizes());
+    }
+
     private boolean isElementwise(Op op) {
+      return isMade(op) && op.def().has(OpTrait.ELEMENTWISE);
+    }
+
+    private boolean isMade(Op op) {
       return op.results().size() == 1
           && op.result().isTensor()
-          && op.def().has(OpTrait.ELEMENTWISE)
           && isPure(op)
           && aliases.of(op.result()).value().equals(op.result());
     }
