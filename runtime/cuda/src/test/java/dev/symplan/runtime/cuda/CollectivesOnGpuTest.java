@@ -23,7 +23,6 @@ import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.SeededInputs;
 import dev.symplan.runtime.tensor.TensorDiff;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;
@@ -205,15 +204,12 @@ class CollectivesOnGpuTest {
   @ParameterizedTest
   @MethodSource("mixed")
   void repeatsToTheBit(ImmutableMap<String, Variant> variants) {
-    Gpus.require(4);
-    var plan =
-        Compiler.forTarget(Target.H200_X4)
-            .with(CompileOptions.DEFAULT.withVariants(variants))
-            .compile(Path.of(System.getProperty("symplan.root"), "samples", "collectives.graph"));
+    int ranks = Gpus.ranks();
+    var plan = EveryKind.plan(ranks, variants);
     try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
         var host = Session.open(plan, new HostBackend())) {
       for (var session : List.of(gpu, host)) {
-        for (int rank = 0; rank < 4; rank++) {
+        for (int rank = 0; rank < ranks; rank++) {
           SeededInputs.fill(session.input(rank, "x"), 5, rank, "x");
           SeededInputs.fill(session.input(rank, "y"), 5, rank, "y");
         }
