@@ -11,10 +11,15 @@ one after the other, as the host submits them. The programs are
     mlpN_tokT             N blocks of a gated MLP with norms and residuals (4096, 14336), T tokens
     llamaNl_bB_sS         N layers of a Llama (4096, 14336, 32 heads, 8 for keys), batch B, S tokens; needs transformers
     llamaNl_train_sS      the same, batch 1, forward and backward
+    gather_dimD           x * 1.5, then all_gather along dimension D; [2048, 32064 / ranks] on each rank
+    reduce_scatter_dimD   x * 1.5, then reduce_scatter along dimension D; [2048, 8192] in f32
+    fsdp_bucketN          N parameters of 32 MiB a rank: cat, one all_gather, a copy of each whole parameter
+    exchange_heads        all_to_all from all heads of 2048 rows to some heads of all rows
 
-in bf16, split over all ranks. Memory is in bytes, of the GPU that takes most, once programs run in the steady state.
-peak_allocated and peak_reserved are those of PyTorch's allocator. in_use is the driver's count, less its value before
-the process group was made. --graphs writes the graphs of rank 0 as Inductor compiles them, after its passes.
+in bf16 unless stated otherwise, split over all ranks. Memory is in bytes, of the GPU that takes most, once programs
+run in the steady state. peak_allocated and peak_reserved are those of PyTorch's allocator. in_use is the driver's
+count, less its value before the process group was made. --graphs writes the graphs of rank 0 as Inductor compiles
+them, after its passes.
 """
 
 import argparse
@@ -29,6 +34,7 @@ from pathlib import Path
 import torch
 import torch._inductor.config as inductor
 import torch.distributed as dist
+import torch.distributed._functional_collectives as collectives
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -116,9 +122,65 @@ def llama(layers, batch, tokens):
     return split(model, r"\.(q_proj|k_proj|v_proj|gate_proj|up_proj)$", r"\.(o_proj|down_proj)$"), ids
 
 
+def random(*sizes, dtype=DTYPE):
+    return torch.randn(*sizes, device="cuda", dtype=dtype)
+
+
+class Gather(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x):
+        return collectives.all_gather_tensor(x * 1.5, self.dim, dist.group.WORLD)
+
+
+class ReduceScatter(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x):
+        return collectives.reduce_scatter_tensor(x * 1.5, "sum", self.dim, dist.group.WORLD)
+
+
+class Bucket(nn.Module):
+    def __init__(self, count):
+        super().__init__()
+        self.shards = nn.ParameterList(random(2048, 8192) for _ in range(count))
+
+    def forward(self, x):
+        flat = torch.cat([shard.reshape(-1) for shard in self.shards])
+        ranks = dist.get_world_size()
+        whole = collectives.all_gather_tensor(flat, 0, dist.group.WORLD).view(ranks, -1)
+        size = self.shards[0].numel()
+        return [
+            whole[:, i * size : (i + 1) * size].reshape(ranks * 2048, 8192)
+            for i in range(len(self.shards))
+        ]
+
+
+class ExchangeHeads(nn.Module):
+    def forward(self, x):
+        ranks = dist.get_world_size()
+        rows, heads, size = x.shape
+        parts = x.view(rows, ranks, heads // ranks, size).permute(1, 0, 2, 3).contiguous()
+        splits = [rows] * ranks
+        return collectives.all_to_all_single(parts.flatten(0, 1), splits, splits, dist.group.WORLD)
+
+
 def make(program):
     """Returns the model, its input, and whether it is trained."""
     torch.manual_seed(0)  # The same on all ranks.
+    if match := re.fullmatch(r"gather_dim([01])", program):
+        sizes = (2048, 32064 // dist.get_world_size())
+        return Gather(int(match[1])), random(*sizes), False
+    if match := re.fullmatch(r"reduce_scatter_dim([01])", program):
+        return ReduceScatter(int(match[1])), random(2048, 8192, dtype=torch.float32), False
+    if match := re.fullmatch(r"fsdp_bucket(\d+)", program):
+        return Bucket(int(match[1])), random(1), False
+    if program == "exchange_heads":
+        return ExchangeHeads(), random(2048, 32, 128), False
     if match := re.fullmatch(r"mlp(\d+)_tok(\d+)", program):
         return *blocks(*map(int, match.groups())), False
     if match := re.fullmatch(r"llama(\d+)l_b(\d+)_s(\d+)", program):

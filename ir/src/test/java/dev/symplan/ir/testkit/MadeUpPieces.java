@@ -1,7 +1,9 @@
 package dev.symplan.ir.testkit;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -16,6 +18,9 @@ public final class MadeUpPieces {
   private static final List<String> UNARY = List.of("neg", "abs", "relu", "square");
   private static final List<String> BINARY =
       List.of("add.Tensor", "sub.Tensor", "mul.Tensor", "maximum");
+
+  private static final Map<String, String> TORCH =
+      Map.of("f32", "float32", "bf16", "bfloat16", "f16", "float16");
 
   private final Random random;
   private final StringBuilder body = new StringBuilder();
@@ -90,14 +95,39 @@ public final class MadeUpPieces {
   /** Something of the shape, but so long along the dimension, joined from pieces. */
   private String joined(int length, int depth) {
     var pieces = new ArrayList<String>();
+    int first = length;
     for (int rest = length; rest > 0; ) {
       boolean cut = random.nextInt(4) > 0 && rest > 1;
       int own =
           !cut ? rest : random.nextBoolean() ? Math.max(1, rest / 2) : 1 + random.nextInt(rest);
+      first = pieces.isEmpty() ? own : first;
       pieces.add(piece(own, depth));
       rest -= own;
     }
+    if (pieces.size() == 2 && random.nextBoolean()) {
+      return scattered(pieces, first, length);
+    }
     return define("aten::cat([%s], %s)".formatted(String.join(", ", pieces), dim));
+  }
+
+  /** The same as gradients have it: a sum of tensors that are zero outside of a slice. */
+  private String scattered(List<String> pieces, int first, int length) {
+    var sizes =
+        IntStream.range(0, shape.size()).mapToObj(i -> i == dim ? length : shape.get(i)).toList();
+    var zeros = define("aten::full(%s, 0, dtype=torch.%s)".formatted(sizes, TORCH.get(dtype)));
+    var terms =
+        new ArrayList<>(
+            List.of(
+                define(
+                    "aten::slice_scatter(%s, %s, %s, %s, %s)"
+                        .formatted(zeros, pieces.getFirst(), dim, 0, first)),
+                define(
+                    "aten::slice_scatter(%s, %s, %s, %s)"
+                        .formatted(zeros, pieces.getLast(), dim, first))));
+    if (random.nextBoolean()) {
+      Collections.reverse(terms);
+    }
+    return define("aten::add.Tensor(%s)".formatted(String.join(", ", terms)));
   }
 
   private String piece(int length, int depth) {

@@ -32,6 +32,7 @@ import dev.symplan.planner.pass.place.ScheduleSteps;
 import dev.symplan.planner.pass.rewrite.FoldMasks;
 import dev.symplan.planner.pass.rewrite.GatherFirst;
 import dev.symplan.planner.pass.rewrite.Groups;
+import dev.symplan.planner.pass.rewrite.JoinSlices;
 import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
 import dev.symplan.planner.pass.rewrite.ShareHeads;
@@ -73,6 +74,8 @@ public final class Pipeline {
           .add(new LowerAttention())
           // What only a gather read is not computed, and no kernel holds it.
           .add(new GatherFirst())
+          // Concatenations can be in kernels that slices cannot be in.
+          .add(new JoinSlices())
           // Only a conversion that nothing else reads can move.
           .add(new SinkConversions())
           // The searches price kernels, so they must know which ops become one.
