@@ -83,14 +83,13 @@ public final class DeviceLowering {
         : Optional.empty();
   }
 
-  /** The elementwise ops that an instruction consists of; none if it has others, too. */
+  /** The ops that an instruction consists of; none if they cannot be a kernel by elements. */
   private static ImmutableList<Part> elementwise(Instruction instruction) {
     return switch (instruction) {
-      case Fused(_, _, var parts) when OneShape.is(parts) -> parts;
+      case Fused fused -> fused.parts();
       case LocalOp op when CudaKernels.find(op.def().name()).isEmpty() ->
           LocalLowering.elementwise(op).stream().collect(ImmutableList.toImmutableList());
-      case Fused _, LocalOp _, Collective _, Border _, RecordEvent _, AwaitEvent _ ->
-          ImmutableList.of();
+      case LocalOp _, Collective _, Border _, RecordEvent _, AwaitEvent _ -> ImmutableList.of();
     };
   }
 

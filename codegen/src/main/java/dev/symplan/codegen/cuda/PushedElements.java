@@ -11,6 +11,7 @@ import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Variant;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * Elementwise ops and the all_gather of their result as one kernel: each rank stores elements to
@@ -48,22 +49,19 @@ final class PushedElements {
    * {@return a launch for elementwise ops and the collective right behind them, if one kernel can
    * do both}
    *
-   * @param parts the ops, which can be one kernel by elements
+   * @param parts the ops; none if there are others behind which the collective is
    * @param part the collective
    */
   static Optional<DeviceStep.Launch> launch(ImmutableList<Part> parts, CollectiveAddresses part) {
     var refs =
         parts.stream()
-            .flatMap(
-                op ->
-                    ImmutableList.<Operand>builder()
-                        .addAll(op.args())
-                        .addAll(op.results())
-                        .build()
-                        .stream())
+            .flatMap(op -> Stream.concat(op.args().stream(), op.results().stream()))
             .flatMap(Operand::tensors)
             .toList();
-    if (parts.isEmpty() || refs.size() > MAX_TENSORS || !isGather(part.collective)) {
+    if (parts.isEmpty()
+        || refs.size() > MAX_TENSORS
+        || !isGather(part.collective)
+        || !OneShape.is(parts)) {
       return Optional.empty();
     }
     var whole = part.result(0);
