@@ -61,6 +61,8 @@ public final class CollectivesTable {
         the result of the collective or its operand, and nothing else may read that tensor.
       - The copy stays if the pieces come in another order, if something else reads the tensor in between, or if the element
         type changes on the way.
+      - If all that is gathered is then converted to a smaller type of floats, each rank converts its shard first: of weights
+        that are kept in f32, bf16 is sent.
       - The copy also stays if no variant that can run moves rows: between hosts, for example, only NCCL can run. It stays if
         a variant is named that does not move rows, or if a variant is named for that collective alone. It stays if a row has
         less than 128 bytes or is not a multiple of 16, or if the plan is not predicted to be faster without the copy.

@@ -122,7 +122,7 @@ public final class LayoutProgram {
         }
       }
     }
-    outputs.add(random.nextBoolean() ? value : op("aten::neg(%s)", value));
+    outputs.add(after(value));
     var members = new ArrayList<>(IntStream.range(0, ranks).boxed().toList());
     Collections.shuffle(members, random);
     var text =
@@ -175,6 +175,14 @@ public final class LayoutProgram {
           op(
               "aten::_to_copy(%s, dtype=torch.%s)",
               value, dtype.equals("f32") ? "bfloat16" : "float32");
+    };
+  }
+
+  private String after(String value) {
+    return switch (random.nextInt(4)) {
+      case 0 -> value;
+      case 1 -> op("aten::_to_copy(%s, dtype=torch.bfloat16)", value);
+      default -> op("aten::neg(%s)", value);
     };
   }
 
