@@ -25,13 +25,13 @@ final class CollectiveKernels {
       };
 
       template <int UNROLL>
-      __device__ __forceinline__ void vectors(const Args& args, long long at, long long step) {
+      __device__ __forceinline__ void vectors(const Tensor& tensor, long long at, long long step) {
         Vector read[UNROLL][SOURCES];
       #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
       #pragma unroll
           for (int s = 0; s < SOURCES; s++) {
-            read[u][s].words = read16(args.from[s] + source((at + u * step) * 16));
+            read[u][s].words = read16(tensor.from[s] + source((at + u * step) * 16));
           }
         }
       #pragma unroll
@@ -50,7 +50,7 @@ final class CollectiveKernels {
           }
       #pragma unroll
           for (int t = 0; t < TARGETS; t++) {
-            write16(args.to[t] + target((at + u * step) * 16), result.words);
+            write16(tensor.to[t] + target((at + u * step) * 16), result.words);
           }
         }
       }
@@ -58,36 +58,35 @@ final class CollectiveKernels {
 
   private static final String COMBINE =
       """
-        long long step = (long long)gridDim.x * THREADS;
-        long long at = (long long)blockIdx.x * THREADS + threadIdx.x;
-        for (; at + (UNROLLED - 1) * step < args.vectors; at += UNROLLED * step) {
-          vectors<UNROLLED>(args, at, step);
-        }
-        for (; at < args.vectors; at += step) {
-          vectors<1>(args, at, step);
-        }
+          long long at = thread;
+          for (; at + (UNROLLED - 1) * step < tensor.vectors; at += UNROLLED * step) {
+            vectors<UNROLLED>(tensor, at, step);
+          }
+          for (; at < tensor.vectors; at += step) {
+            vectors<1>(tensor, at, step);
+          }
       """;
 
   /**
    * What does not fill 16 bytes, for {@code vectors} that are done: from {@code SOURCES} addresses
-   * to {@code TARGETS} addresses.
+   * to {@code TARGETS} addresses of a {@code tensor}, by the {@code thread} of this number.
    */
   static final String REST =
       """
-        long long first = args.vectors * (16 / (long long)sizeof(Element));
-        for (long long e = first + (long long)blockIdx.x * THREADS + threadIdx.x; e < args.elements; e += step) {
-          Element value = *(const volatile Element*)(args.from[0] + source(e * sizeof(Element)));
-          if (SOURCES > 1) {
-            Sum sum = widen(value);
-            for (int s = 1; s < SOURCES; s++) {
-              sum = combine(sum, widen(*(const volatile Element*)(args.from[s] + source(e * sizeof(Element)))));
+          long long first = tensor.vectors * (16 / (long long)sizeof(Element));
+          for (long long e = first + thread; e < tensor.elements; e += step) {
+            Element value = *(const volatile Element*)(tensor.from[0] + source(e * sizeof(Element)));
+            if (SOURCES > 1) {
+              Sum sum = widen(value);
+              for (int s = 1; s < SOURCES; s++) {
+                sum = combine(sum, widen(*(const volatile Element*)(tensor.from[s] + source(e * sizeof(Element)))));
+              }
+              value = narrow(finish(sum));
             }
-            value = narrow(finish(sum));
+            for (int t = 0; t < TARGETS; t++) {
+              *(volatile Element*)(tensor.to[t] + target(e * sizeof(Element))) = value;
+            }
           }
-          for (int t = 0; t < TARGETS; t++) {
-            *(volatile Element*)(args.to[t] + target(e * sizeof(Element))) = value;
-          }
-        }
       """;
 
   /** One thread's share of a copy: threads take turns by vectors, then by what fills none. */
@@ -151,9 +150,26 @@ final class CollectiveKernels {
   /** Each thread copies on what it has combined itself, so that it need not wait for others. */
   private static final String SPREAD =
       """
-        for (int p = TARGETS; p < ADDRESSES; p++) {
-          copy<Element>(args.to[0], args.to[p], args.vectors, args.elements,
-                        (long long)blockIdx.x * THREADS + threadIdx.x, step);
+          for (int p = TARGETS; p < ADDRESSES; p++) {
+            copy<Element>(tensor.to[0], tensor.to[p], tensor.vectors, tensor.elements, thread, step);
+          }
+      """;
+
+  /**
+   * Another block begins with each tensor, so that those of short tensors are not the same ones.
+   */
+  private static final String EACH =
+      """
+        long long step = (long long)gridDim.x * THREADS;
+        unsigned turn = 0;
+        for (int number = 0; number < TENSORS; number++) {
+          const Tensor& tensor = args.tensors[number];
+          long long thread = (long long)((blockIdx.x + gridDim.x - turn) % gridDim.x) * THREADS + threadIdx.x;
+      """;
+
+  private static final String NEXT =
+      """
+          turn = (turn + tensor.vectors / THREADS + 1) % gridDim.x;
         }
       """;
 
@@ -172,7 +188,8 @@ final class CollectiveKernels {
   private CollectiveKernels() {}
 
   /**
-   * Elements of {@code sources} addresses, combined in this order, to {@code addresses}.
+   * For each of several tensors, elements of {@code sources} addresses, combined in this order, to
+   * {@code addresses}.
    *
    * @param targets the number of addresses to which the combined elements are stored at once; the
    *     others get copies from the first of them, one after the other
@@ -181,6 +198,7 @@ final class CollectiveKernels {
    */
   static Kernel combine(
       int ranks,
+      int tensors,
       int sources,
       int targets,
       int addresses,
@@ -190,29 +208,32 @@ final class CollectiveKernels {
       RowsCode rows,
       Edges edges,
       Direction direction) {
+    var each = COMBINE + REST;
     return new Kernel(
-        BarrierCode.define("SOURCES", sources)
+        BarrierCode.define("TENSORS", tensors)
+            + BarrierCode.define("SOURCES", sources)
             + BarrierCode.define("TARGETS", targets)
             + BarrierCode.define("ADDRESSES", addresses)
             + BarrierCode.define("UNROLLED", unrolled)
             + edges.define(direction == Direction.PUSH)
-            + BarrierCode.args(
-                ranks,
-                CollectiveAddresses.THREADS,
-                """
-                  const char* from[SOURCES];
-                  char* to[ADDRESSES];
-                  long long vectors;
-                  long long elements;
-                """)
+            + """
+
+            struct Tensor {
+              const char* from[SOURCES];
+              char* to[ADDRESSES];
+              long long vectors;
+              long long elements;
+            };
+            """
+            + BarrierCode.args(ranks, CollectiveAddresses.THREADS, "  Tensor tensors[TENSORS];\n")
             + (sources == 1
                 ? Arithmetic.none(dtype.bytes())
                 : Arithmetic.of(dtype, reduceOp.orElseThrow(), sources))
             + rows.text()
             + VECTORS
             + (addresses > targets
-                ? COPY + BarrierCode.between(COMBINE + REST + SPREAD)
-                : BarrierCode.between(COMBINE + REST)));
+                ? COPY + BarrierCode.between(EACH + each + SPREAD + NEXT)
+                : BarrierCode.between(EACH + each + NEXT)));
   }
 
   /**

@@ -4,7 +4,9 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Transfers;
+import java.util.Optional;
 
 /**
  * One rank's part of a collective as launches, copies and calls of NCCL: {@link Transfers} says
@@ -29,13 +31,27 @@ final class CollectiveLowering {
     return pads.of(op);
   }
 
+  /** {@return a launch for elementwise ops and the collective behind them, if there can be one} */
+  Optional<DeviceStep.Launch> lower(int rank, ImmutableList<Part> parts, Collective collective) {
+    try {
+      return PushedElements.launch(parts, addresses(rank, collective));
+    } catch (UnsupportedOnGpu e) {
+      // Apart, they may be done in another way.
+      return Optional.empty();
+    }
+  }
+
+  private CollectiveAddresses addresses(int rank, Collective collective) {
+    return new CollectiveAddresses(rank, collective, transfers, pads.of(collective));
+  }
+
   /**
    * {@return what a rank does for a collective}
    *
    * @throws UnsupportedOnGpu when the variant or the elements cannot be had
    */
   ImmutableList<DeviceStep> lower(int rank, Collective collective) {
-    var part = new CollectiveAddresses(rank, collective, transfers, pads.of(collective));
+    var part = addresses(rank, collective);
     switch (collective.variant()) {
       case ONE_SHOT, TWO_SHOT, PUSH -> PeerLowering.kernels(part);
       case ONE_SHOT_PUSH, TWO_SHOT_PUSH -> PushLowering.lower(part);

@@ -9,9 +9,11 @@ import dev.symplan.codegen.Instruction.Border;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.RankProgram;
 import java.util.List;
+import java.util.Optional;
 
 /** Turns instructions into what is put into the streams of GPUs. */
 public final class DeviceLowering {
@@ -36,9 +38,16 @@ public final class DeviceLowering {
     begins.add(0);
     int count = 0;
     var steps = new ProductJoining(rank);
-    for (var instruction : program.instructions()) {
+    var instructions = program.instructions();
+    for (int i = 0; i < instructions.size(); i++) {
       var into = steps;
-      switch (instruction) {
+      var joined = withNext(rank, instructions, i, collectives);
+      if (joined.isPresent()) {
+        into.add(joined.get());
+        i++;
+        continue;
+      }
+      switch (instructions.get(i)) {
         case LocalOp op ->
             RegisteredLowering.lower(rank, op, () -> collectives.pad(op))
                 .ifPresentOrElse(into::add, () -> LocalLowering.lower(rank, op).forEach(into::add));
@@ -62,6 +71,26 @@ public final class DeviceLowering {
         begins.build(),
         program.events(),
         collectives.pads());
+  }
+
+  /** {@return a launch for an instruction and the collective behind it, if one kernel does both} */
+  private static Optional<DeviceStep.Launch> withNext(
+      int rank, List<Instruction> instructions, int index, CollectiveLowering collectives) {
+    return index + 1 < instructions.size()
+            && instructions.get(index + 1) instanceof Collective collective
+            && collective.stream() == instructions.get(index).stream()
+        ? collectives.lower(rank, elementwise(instructions.get(index)), collective)
+        : Optional.empty();
+  }
+
+  /** The ops that an instruction consists of; none if they cannot be a kernel by elements. */
+  private static ImmutableList<Part> elementwise(Instruction instruction) {
+    return switch (instruction) {
+      case Fused fused -> fused.parts();
+      case LocalOp op when CudaKernels.find(op.def().name()).isEmpty() ->
+          LocalLowering.elementwise(op).stream().collect(ImmutableList.toImmutableList());
+      case LocalOp _, Collective _, Border _, RecordEvent _, AwaitEvent _ -> ImmutableList.of();
+    };
   }
 
   /**

@@ -4,6 +4,7 @@ import static dev.symplan.codegen.cuda.Parts.result;
 import static dev.symplan.codegen.cuda.Parts.typeOf;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Streams;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.Part;
@@ -72,6 +73,10 @@ final class ElementwiseKernel {
   private final StringBuilder reads = new StringBuilder();
   private final StringBuilder body = new StringBuilder();
   private final StringBuilder writes = new StringBuilder();
+
+  /** The vectors that are written. */
+  private final Map<TensorRef, String> written = new HashMap<>();
+
   private final boolean flat;
 
   /** Neighbours along the last dimension that a thread takes at once. */
@@ -209,6 +214,36 @@ final class ElementwiseKernel {
       kernel.part(i, parts.get(i));
     }
     return Optional.of(kernel.body.toString());
+  }
+
+  /**
+   * What each thread does in a loop over {@code i}.
+   *
+   * @param index the type of {@code i}
+   * @param count of what the threads take in turn
+   * @param vectors how many elements each of these has
+   * @param written the variables with the vectors that it has written at the end
+   */
+  record Loop(
+      String statements,
+      String index,
+      long count,
+      Vectors vectors,
+      ImmutableMap<TensorRef, String> written) {}
+
+  /**
+   * {@return a loop that takes elements through the parts}
+   *
+   * @param parts of one shape, which do not clash
+   * @param memory gets what is read and written
+   * @throws UnsupportedOnGpu when one of the parts has no CUDA implementation
+   */
+  static Loop loop(int rank, ImmutableList<Part> parts, MemoryArguments memory) {
+    var kernel = of(rank, parts, memory, true);
+    for (int i = 0; i < parts.size(); i++) {
+      kernel.part(i, parts.get(i));
+    }
+    return kernel.loop();
   }
 
   /** Whether the i-th element of the shape is the i-th in memory. */
@@ -352,6 +387,7 @@ final class ElementwiseKernel {
     reads.append("    Vector<%s> o%s;\n".formatted(type, index));
     body.append("    o%s.e[e] = %s;\n".formatted(index, value));
     writes.append("    " + Vectors.write(type, "o" + index, element(ref, whole, false)) + "\n");
+    written.put(ref, "o" + index);
   }
 
   private String element(TensorRef ref, Region region, boolean read) {
@@ -377,28 +413,36 @@ final class ElementwiseKernel {
     return terms.isEmpty() ? "0" : terms.toString();
   }
 
+  private Loop loop() {
+    var statements =
+        indices()
+            + reads
+            + (width == 1
+                ? body.toString()
+                : "    #pragma unroll\n    for (int e = 0; e < %s; e++) {\n%s    }\n"
+                    .formatted(width, body.toString().indent(2)))
+            + writes;
+    return new Loop(
+        statements, index(), shape.numel() / width, vectors, ImmutableMap.copyOf(written));
+  }
+
   private DeviceStep.Launch build(StreamKind stream, String label) {
-    long count = shape.numel() / width;
+    var loop = loop();
     var text =
         CTypes.PRELUDE
             + vectors.type()
             + memory.struct()
             + """
 
-            extern "C" __global__ void __launch_bounds__(%s) symplan_kernel(const __grid_constant__ Args args) {
-              %s step = gridDim.x * %s;
-              for (%s i = blockIdx.x * %s + threadIdx.x; i < %s; i += step) {
+            extern "C" __global__ void __launch_bounds__(%1$s) symplan_kernel(const __grid_constant__ Args args) {
+              %2$s step = gridDim.x * %1$s;
+              for (%2$s i = blockIdx.x * %1$s + threadIdx.x; i < %3$s; i += step) {
             """
-                .formatted(THREADS, index(), THREADS, index(), THREADS, count)
-            + indices()
-            + reads
-            + (width == 1
-                ? body.toString()
-                : "    #pragma unroll\n    for (int e = 0; e < %s; e++) {\n%s    }\n"
-                    .formatted(width, body.toString().indent(2)))
-            + writes
+                .formatted(THREADS, loop.index(), loop.count())
+            + loop.statements()
             + "  }\n}\n";
-    return memory.launch(stream, text, Math.ceilDiv(count, THREADS), MAX_BLOCKS, THREADS, label);
+    long blocks = Math.ceilDiv(loop.count(), THREADS);
+    return memory.launch(stream, text, blocks, MAX_BLOCKS, THREADS, label);
   }
 
   /** The type of what counts elements, up to one step beyond the last. */

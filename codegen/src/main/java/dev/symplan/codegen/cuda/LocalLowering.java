@@ -90,6 +90,19 @@ final class LocalLowering {
     return Family.of(def).map(family -> family.text);
   }
 
+  /** {@return an op as part of a kernel by elements; empty if it cannot be one} */
+  static Optional<Part> elementwise(LocalOp op) {
+    return Family.of(op.def())
+        .filter(
+            family ->
+                family == Family.ELEMENTS
+                    && !op.def().schema().mutates()
+                    && op.results().size() == 1
+                    && op.group().isEmpty())
+        .map(_ -> new LocalLowering(0, op).part())
+        .filter(Pointwise::supports);
+  }
+
   private void lower() {
     switch (Family.of(op.def()).orElseThrow(arguments::unsupported)) {
       case JOIN -> joinOrCopy();

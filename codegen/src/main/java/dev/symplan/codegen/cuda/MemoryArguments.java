@@ -36,13 +36,17 @@ final class MemoryArguments {
 
   /** {@return the struct of all arguments that were asked for} */
   String struct() {
-    return """
+    return "\nstruct Args {\n" + member() + "};\n";
+  }
 
-    struct Args {
-      char* memory[%s];
-    };
-    """
-        .formatted(Math.max(1, words.size()));
+  /** {@return the declaration of them, among other arguments} */
+  String member() {
+    return "  char* memory[%s];\n".formatted(Math.max(1, words.size()));
+  }
+
+  /** {@return them, in their order} */
+  ImmutableList<KernelArgument> words() {
+    return ImmutableList.copyOf(words);
   }
 
   /**

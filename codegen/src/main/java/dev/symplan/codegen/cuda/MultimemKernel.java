@@ -42,12 +42,14 @@ final class MultimemKernel {
       """
         fence_aliases();
         long long step = (long long)gridDim.x * THREADS;
-        for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < args.vectors; v += step) {
-          uint4 value = REDUCES ? load_reduce16(args.source + v * 16) : read16(args.source + v * 16);
+        long long thread = (long long)blockIdx.x * THREADS + threadIdx.x;
+        const Args& tensor = args;
+        for (long long v = thread; v < tensor.vectors; v += step) {
+          uint4 value = REDUCES ? load_reduce16(tensor.source + v * 16) : read16(tensor.source + v * 16);
           if (REPLICATES) {
-            store_all16(args.target + v * 16, value);
+            store_all16(tensor.target + v * 16, value);
           } else {
-            write16(args.target + v * 16, value);
+            write16(tensor.target + v * 16, value);
           }
         }
         fence_aliases();

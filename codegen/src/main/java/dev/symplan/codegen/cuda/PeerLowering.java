@@ -17,6 +17,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Protocol;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -26,6 +27,8 @@ import java.util.stream.IntStream;
  * copy engines.
  */
 final class PeerLowering {
+  /** The words of all tensors of a kernel: its arguments take 4 KB at the most. */
+  private static final int MAX_WORDS = 400;
 
   /** A part of a tensor that goes from one address to another. */
   private record Move(Address from, Address to, long bytes, RowsCode rows) {
@@ -81,79 +84,162 @@ final class PeerLowering {
     }
   }
 
-  /** A kernel for each tensor; only the first waits at the start, and the last at the end. */
+  /**
+   * A kernel for as many tensors as possible, one after the other; only the first waits at the
+   * start, and the last at the end.
+   */
   static void kernels(CollectiveAddresses part) {
     part.checkSize();
+    var together = new ArrayList<Combination>();
     for (int tensor = 0; tensor < part.tensors(); tensor++) {
-      new PeerLowering(part, tensor).kernel();
+      var lowering = new PeerLowering(part, tensor);
+      var combination = lowering.combination();
+      if (combination.isEmpty()) {
+        lowering.move();
+      } else {
+        if (!together.isEmpty() && !combination.get().joins(together)) {
+          launch(part, together);
+          together.clear();
+        }
+        together.add(combination.get());
+      }
+    }
+    if (!together.isEmpty()) {
+      launch(part, together);
     }
   }
 
-  private void kernel() {
-    var protocol = part.collective.spec().protocol();
-    boolean pairs = part.collective.kind() == Kind.COLLECTIVE_PERMUTE;
-    var direction = protocol.writesOf() == Protocol.Whose.OWN ? Direction.PULL : Direction.PUSH;
-    for (var transfer : transfers) {
-      if (transfer instanceof Reduce(var from, var to, long bytes)) {
-        combine(from, to, bytes, part.computedIn(), part.collective.reduceOp(), direction);
-        return;
-      }
-      if (transfer instanceof Copy(var from, var to, long bytes)
-          && direction == Direction.PUSH
-          && !pairs
-          && protocol.reads() != Protocol.Slice.THEIRS) {
-        // The same bytes for all peers.
-        combine(List.of(from), to, bytes, part.unit(), Optional.empty(), direction);
-        return;
-      }
-    }
-    move(direction);
-  }
-
-  private void combine(
-      List<Endpoint> sources,
-      List<Endpoint> targets,
+  /**
+   * One tensor's elements of several addresses, combined in this order.
+   *
+   * @param to all get them
+   */
+  record Combination(
+      ImmutableList<Address> from,
+      ImmutableList<Address> to,
       long bytes,
+      RowsCode rows,
       DType type,
       Optional<ReduceOp> reduceOp,
-      Direction direction) {
-    var from = addresses(sources);
-    var to = addresses(targets);
-    var rows = new RowsCode(rows(sources.getFirst()), rows(targets.getFirst()));
-    boolean aligned =
-        from.stream().allMatch(Address::isVectorAligned)
-            && to.stream().allMatch(Address::isVectorAligned)
-            && rows.divideInto(Alignment.VECTOR);
-    long vectors = aligned ? bytes / Alignment.VECTOR : 0;
-    // A slice may be shorter on the last ranks, but all must launch as many blocks.
-    // What only stores to peers gains from more blocks than what also reads from them.
-    int limit = from.size() == 1 ? DeviceProgram.MAX_BLOCKS : CollectiveAddresses.BLOCKS;
-    long mostVectors = part.mostBytes(tensor) / Alignment.VECTOR;
-    int blocks = CollectiveAddresses.blocks(mostVectors, 1, limit);
+      boolean inTurn,
+      Edges edges) {
+
+    /** The words that a kernel has for each tensor. */
+    int words() {
+      return from.size() + to.size() + 2;
+    }
+
+    /** {@return whether one kernel can do it after others} */
+    boolean joins(List<Combination> others) {
+      var last = others.getLast();
+      return from.size() == last.from.size()
+          && to.size() == last.to.size()
+          && rows.equals(last.rows)
+          && type == last.type
+          && inTurn == last.inTurn
+          && (others.size() + 1) * words() <= MAX_WORDS;
+    }
+
+    /** {@return whether all of it goes by 16 bytes} */
+    boolean isVectorized() {
+      return vectors() == bytes / Alignment.VECTOR && bytes % Alignment.VECTOR == 0;
+    }
+
+    private long vectors() {
+      boolean aligned =
+          from.stream().allMatch(Address::isVectorAligned)
+              && to.stream().allMatch(Address::isVectorAligned)
+              && rows.divideInto(Alignment.VECTOR);
+      return aligned ? bytes / Alignment.VECTOR : 0;
+    }
+
+    KernelArgument written(Address address) {
+      return new KernelArgument.Memory(address, rows.target().extent(bytes));
+    }
+
+    private void add(ImmutableList.Builder<KernelArgument> words) {
+      long read = rows.source().extent(bytes);
+      from.forEach(address -> words.add(new KernelArgument.Memory(address, read)));
+      to.forEach(address -> words.add(written(address)));
+      words.add(
+          new KernelArgument.Number(vectors()), new KernelArgument.Number(bytes / type.bytes()));
+    }
+  }
+
+  /** {@return what a rank does in an all_gather of one tensor, if it sends the same to all} */
+  static Combination gather(CollectiveAddresses part) {
+    part.checkSize();
+    return new PeerLowering(part, 0).combination().orElseThrow();
+  }
+
+  private static Direction direction(CollectiveAddresses part) {
+    return part.collective.spec().protocol().writesOf() == Protocol.Whose.OWN
+        ? Direction.PULL
+        : Direction.PUSH;
+  }
+
+  /** What the rank does if it combines elements, or sends the same ones to all peers. */
+  private Optional<Combination> combination() {
+    boolean pairs = part.collective.kind() == Kind.COLLECTIVE_PERMUTE;
+    for (var transfer : transfers) {
+      if (transfer instanceof Reduce(var from, var to, long bytes)) {
+        return Optional.of(
+            combination(from, to, bytes, part.computedIn(), part.collective.reduceOp()));
+      }
+      if (transfer instanceof Copy(var from, var to, long bytes)
+          && direction(part) == Direction.PUSH
+          && !pairs
+          && part.collective.spec().protocol().reads() != Protocol.Slice.THEIRS) {
+        return Optional.of(combination(List.of(from), to, bytes, part.unit(), Optional.empty()));
+      }
+    }
+    return Optional.empty();
+  }
+
+  private Combination combination(
+      List<Endpoint> from, List<Endpoint> to, long bytes, DType type, Optional<ReduceOp> reduceOp) {
+    var rows = new RowsCode(rows(from.getFirst()), rows(to.getFirst()));
     // Links are faster when they are read and written one after the other, not both at once.
     boolean inTurn =
         from.size() > 1
             && rows.equals(RowsCode.ONE)
-            && mostVectors > (long) blocks * CollectiveAddresses.THREADS;
+            && part.mostBytes(tensor) / Alignment.VECTOR
+                > (long) blocks(part, from.size()) * CollectiveAddresses.THREADS;
+    return new Combination(
+        addresses(from), addresses(to), bytes, rows, type, reduceOp, inTurn, edges);
+  }
+
+  /**
+   * {@return the blocks of each kernel of a collective}
+   *
+   * <p>A slice may be shorter on the last ranks, but all must launch as many blocks. What only
+   * stores to peers gains from more blocks than what also reads from them.
+   */
+  static int blocks(CollectiveAddresses part, int sources) {
+    long most = IntStream.range(0, part.tensors()).mapToLong(part::mostBytes).max().orElseThrow();
+    int limit = sources == 1 ? DeviceProgram.MAX_BLOCKS : CollectiveAddresses.BLOCKS;
+    return CollectiveAddresses.blocks(most / Alignment.VECTOR, 1, limit);
+  }
+
+  private static void launch(CollectiveAddresses part, List<Combination> tensors) {
+    var first = tensors.getFirst();
     var kernel =
         CollectiveKernels.combine(
             part.size,
-            from.size(),
-            inTurn ? 1 : to.size(),
-            to.size(),
-            unrolled(from.size()),
-            type,
-            reduceOp,
-            rows,
-            edges,
-            direction);
+            tensors.size(),
+            first.from().size(),
+            first.inTurn() ? 1 : first.to().size(),
+            first.to().size(),
+            unrolled(first.from().size()),
+            first.type(),
+            first.reduceOp(),
+            first.rows(),
+            new Edges(first.edges().start(), tensors.getLast().edges().end()),
+            direction(part));
     var words = part.meeting();
-    long read = rows.source().extent(bytes);
-    long written = rows.target().extent(bytes);
-    from.forEach(address -> words.add(new KernelArgument.Memory(address, read)));
-    to.forEach(address -> words.add(new KernelArgument.Memory(address, written)));
-    words.add(new KernelArgument.Number(vectors), new KernelArgument.Number(bytes / type.bytes()));
-    part.launch(kernel, blocks, CollectiveAddresses.THREADS, words.build());
+    tensors.forEach(tensor -> tensor.add(words));
+    part.launch(
+        kernel, blocks(part, first.from().size()), CollectiveAddresses.THREADS, words.build());
   }
 
   private ImmutableList<Address> addresses(List<Endpoint> ends) {
@@ -199,7 +285,8 @@ final class PeerLowering {
     return wide;
   }
 
-  private void move(Direction direction) {
+  private void move() {
+    var direction = direction(part);
     var all = transfers.stream().flatMap(transfer -> moves(transfer).stream()).toList();
     // Ranks that have nothing to move still meet the others.
     var own = part.own(part.result(tensor));
@@ -229,11 +316,16 @@ final class PeerLowering {
             .mapToLong(peer -> part.at(peer).operands().get(tensor).type().bytes())
             .max()
             .orElse(0);
+    // As many to each peer as in a gather, where nothing is read from peers.
+    int limit =
+        pieces > 1 && direction == Direction.PUSH
+            ? DeviceProgram.MAX_BLOCKS
+            : CollectiveAddresses.BLOCKS;
     var cleared = ImmutableList.<KernelArgument>builder();
     boolean clears = addCleared(cleared, unit);
     part.launch(
         CollectiveKernels.move(part.size, pieces, unit, rows, edges, direction, clears),
-        CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, CollectiveAddresses.BLOCKS),
+        CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, limit),
         CollectiveAddresses.THREADS,
         part.meeting()
             .addAll(from.build())

@@ -30,7 +30,9 @@ final class ElementwiseOps {
   private ElementwiseOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(unary(), binary(), arithmetic(), choices(), others()).flatMap(specs -> specs);
+    return Stream.of(unary(), binary(), arithmetic(), choices(), others())
+        .flatMap(specs -> specs)
+        .map(spec -> spec.traits(OpTrait.ELEMENTWISE, OpTrait.ROWS_APART));
   }
 
   private static Stream<OpSpec> unary() {
@@ -57,7 +59,7 @@ final class ElementwiseOps {
   }
 
   private static Stream<OpSpec> unary(Takes takes, Gives gives, String names) {
-    return Table.named(names, UNARY, ElementwiseTypes.rule(takes, gives), OpTrait.ELEMENTWISE);
+    return Table.named(names, UNARY, ElementwiseTypes.rule(takes, gives));
   }
 
   private static Stream<OpSpec> binary() {
@@ -104,8 +106,7 @@ final class ElementwiseOps {
 
   private static Stream<OpSpec> binary(Takes takes, Gives gives, String names, String... schemas) {
     var rule = ElementwiseTypes.rule(takes, gives, "self", "other");
-    return Stream.of(schemas)
-        .flatMap(schema -> Table.named(names, schema, rule, OpTrait.ELEMENTWISE));
+    return Stream.of(schemas).flatMap(schema -> Table.named(names, schema, rule));
   }
 
   /** The ops whose further arguments matter to the types. */
@@ -283,12 +284,12 @@ final class ElementwiseOps {
   }
 
   private static Stream<OpSpec> table(String schemas, Function<OpCall, OpResult> rule) {
-    return Table.single(schemas, rule, OpTrait.ELEMENTWISE);
+    return Table.single(schemas, rule);
   }
 
   private static Stream<OpSpec> table(
       String schemas, Takes takes, Gives gives, String... operands) {
-    return Table.ops(schemas, ElementwiseTypes.rule(takes, gives, operands), OpTrait.ELEMENTWISE);
+    return Table.ops(schemas, ElementwiseTypes.rule(takes, gives, operands));
   }
 
   private static OpResult withAlpha(OpCall call) {

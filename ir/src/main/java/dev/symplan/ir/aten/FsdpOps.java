@@ -24,6 +24,10 @@ public final class FsdpOps {
               "dim",
               "out")
           .putAll("fsdp::chunk_cat", "tensors", "dim", "num_chunks", "out")
+          .putAll("aten::_chunk_cat", "tensors", "dim", "num_chunks")
+          .putAll("aten::_chunk_cat.out", "tensors", "dim", "num_chunks", "out")
+          .putAll("aten::split_with_sizes_copy", "self", "split_sizes", "dim")
+          .putAll("aten::split_with_sizes_copy.out", "self", "split_sizes", "dim", "out")
           .putAll("fsdp::copy_", "tensor", "data")
           .putAll("aten::_foreach_copy_", "self", "src")
           .putAll("bucketing::_pre_bucket_all_gather", "ag_ins", "group_size", "dtype", "rank")

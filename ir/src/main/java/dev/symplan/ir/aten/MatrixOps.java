@@ -38,19 +38,21 @@ final class MatrixOps {
                     call -> OpResult.fresh(product(call, "self", "mat2", 2)))
                 .map(spec -> spec.traits(OpTrait.ROWS_APART)),
             products(
-                "self",
-                """
-                aten::bmm(Tensor self, Tensor mat2) -> Tensor
-                aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
-                """,
-                call -> OpResult.fresh(product(call, "self", "mat2", 3))),
+                    "self",
+                    """
+                    aten::bmm(Tensor self, Tensor mat2) -> Tensor
+                    aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
+                    """,
+                    call -> OpResult.fresh(product(call, "self", "mat2", 3)))
+                .map(spec -> spec.traits(OpTrait.ROWS_APART)),
             products(
-                "mat1",
-                """
-                aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
-                aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
-                """,
-                call -> added(call, product(call, "mat1", "mat2", 2))),
+                    "mat1",
+                    """
+                    aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+                    aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+                    """,
+                    call -> added(call, product(call, "mat1", "mat2", 2)))
+                .map(spec -> spec.traits(OpTrait.ROWS_APART)),
             products(
                 "batch1",
                 """

@@ -240,6 +240,22 @@ class ObjectiveOptionsTest {
         .hasMessage("prefetch must not be negative: OptionalInt[-1]");
   }
 
+  /** Prices are of what can be hidden: without prefetching, nothing before a collective's place. */
+  @Test
+  void pricesKnowHowManyCollectivesAreAhead() {
+    var options = CompileOptions.DEFAULT.withObjective(Objective.TIME);
+    assertThat(pricedBesideCompute(plan(GATHERED_AHEAD, options))).isPositive();
+    assertThat(pricedBesideCompute(plan(GATHERED_AHEAD, options.withPrefetch(OptionalInt.of(0)))))
+        .isZero();
+  }
+
+  private static long pricedBesideCompute(Plan plan) {
+    return plan.forRank(0).collectives().stream()
+        .flatMap(collective -> collective.verdicts().stream())
+        .filter(verdict -> verdict.detail().contains("beside compute"))
+        .count();
+  }
+
   @Test
   void planFilesKeepTheFrontier() {
     var plan = plan(GATHERED_AHEAD, Objective.MEMORY);

@@ -29,6 +29,7 @@ import dev.symplan.planner.pass.place.MeasureDraft;
 import dev.symplan.planner.pass.place.MergeStorages;
 import dev.symplan.planner.pass.place.ReserveWorkspaces;
 import dev.symplan.planner.pass.place.ScheduleSteps;
+import dev.symplan.planner.pass.rewrite.ConvertFirst;
 import dev.symplan.planner.pass.rewrite.FoldMasks;
 import dev.symplan.planner.pass.rewrite.GatherFirst;
 import dev.symplan.planner.pass.rewrite.Groups;
@@ -76,6 +77,8 @@ public final class Pipeline {
           .add(new GatherFirst())
           // Concatenations can be in kernels that slices cannot be in.
           .add(new JoinSlices())
+          // The searches price collectives by what they send.
+          .add(new ConvertFirst())
           // Only a conversion that nothing else reads can move.
           .add(new SinkConversions())
           // The searches price kernels, so they must know which ops become one.

@@ -61,12 +61,15 @@ public final class CollectivesTable {
         the result of the collective or its operand, and nothing else may read that tensor.
       - The copy stays if the pieces come in another order, if something else reads the tensor in between, or if the element
         type changes on the way.
+      - If all that is gathered is then converted to a smaller type of floats, each rank converts its shard first: of weights
+        that are kept in f32, bf16 is sent.
       - The copy also stays if no variant that can run moves rows: between hosts, for example, only NCCL can run. It stays if
         a variant is named that does not move rows, or if a variant is named for that collective alone. It stays if a row has
         less than 128 bytes or is not a multiple of 16, or if the plan is not predicted to be faster without the copy.
         `symplan explain` shows the reason.
-      - A product that is then gathered (`aten::mm`) is written where the whole has its columns, if nothing else reads it and
-        its rows are a multiple of 16 bytes. Other shards that would consist of rows get memory of their own.
+      - The result of a product (`mm`, `addmm`, `bmm`) or of a single elementwise op that is then gathered is written where
+        the whole has its columns, if nothing else reads it and its rows are a multiple of 16 bytes. Other shards that would
+        consist of rows get memory of their own.
       - A graph may have such a gather or scatter itself, as modules of HLO do. In a group with ranks in several NVLink
         domains, it is planned along the first dimension, with a copy.
 

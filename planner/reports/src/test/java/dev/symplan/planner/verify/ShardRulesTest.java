@@ -145,12 +145,12 @@ class ShardRulesTest {
         .endsWith("which has shards of 16384 bytes, 16384 bytes apart, in 32768");
   }
 
-  /** Where ops would not know of the rows of others, a product has memory of its own. */
+  /** Where ops would not know of the rows of others, a shard has memory of its own. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
       value = {
-        "aten::mul.Tensor(x, w) | 64 | nothing writes it so",
+        "aten::cumsum(x, 1) | 64 | nothing writes it so",
         "aten::mm(x, w) s = aten::sum(y) | 64 | aten::sum → s does not know it",
         "aten::mm(x, w) | 65 | nothing writes it so"
       })

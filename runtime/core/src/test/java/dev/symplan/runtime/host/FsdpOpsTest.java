@@ -15,6 +15,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** The copies of FSDP2, with the schemas of PyTorch 2.5 to 2.8, give what PyTorch documents. */
 class FsdpOpsTest {
@@ -166,11 +167,60 @@ class FsdpOpsTest {
       }
       """;
 
-  /** Inductor's buckets: gathered as bf16, and scattered again. */
+  private static final String EAGER_COPIES =
+      """
+      op aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]
+      op aten::split_with_sizes_copy.out(Tensor self, SymInt[] split_sizes, int dim=0, *, \
+      Tensor(a!)[] out) -> ()
+      op aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor
+      op aten::_chunk_cat.out(Tensor[] tensors, int dim, int num_chunks, *, Tensor(a!) out) -> Tensor(a!)
+      group g = [0, 1]
+      graph f(x: bf16[3, 2], y: bf16[5]) {
+        k = aten::view(x, [6])
+        i = aten::cat([k, y])
+        w = _c10d_functional::all_gather_into_tensor(i, 2, "g")
+        v = _c10d_functional::wait_tensor(w)
+        m = aten::view(v, [2, 11])
+        %s
+        c = aten::view(a, [6, 2])
+        d = aten::view(b, [10])
+        %s
+        q = aten::view(p, [22])
+        s = _c10d_functional::reduce_scatter_tensor(q, "sum", 2, "g")
+        t, u = aten::split_with_sizes(s, [6, 5])
+        return c, d, t, u
+      }
+      """;
+
+  private static final String FRESH_COPIES =
+      EAGER_COPIES.formatted(
+          "a: bf16[2, 6], b: bf16[2, 5] = aten::split_with_sizes_copy(m, [6, 5], 1)",
+          "p: bf16[2, 11] = aten::_chunk_cat([c, d], 0, 2)");
+
+  private static final String GIVEN_COPIES =
+      EAGER_COPIES.formatted(
+          """
+          a = aten::empty.memory_format([2, 6], dtype=torch.bfloat16)
+            b = aten::empty.memory_format([2, 5], dtype=torch.bfloat16)
+            aten::split_with_sizes_copy.out(m, [6, 5], 1, out=[a, b])\
+          """,
+          """
+          e = aten::empty.memory_format([2, 11], dtype=torch.bfloat16)
+            p: bf16[2, 11] = aten::_chunk_cat.out([c, d], 0, 2, out=e)\
+          """);
+
+  static List<String> buckets() {
+    return List.of(
+        BUCKETS.formatted("[4, 4]", 0, 0, 11),
+        BUCKETS.formatted("[4, 4]", 1, 11, 22),
+        FRESH_COPIES,
+        GIVEN_COPIES);
+  }
+
+  /** Buckets, gathered as bf16 and scattered again: of Inductor, and as FSDP2 writes them. */
   @ParameterizedTest
-  @CsvSource({"0", "1"})
-  void gathersAndScattersBuckets(int rank) {
-    var text = BUCKETS.formatted("[4, 4]", rank, 11 * rank, 11 * rank + 11);
+  @MethodSource("buckets")
+  void gathersAndScattersBuckets(String text) {
     var options = OPTIONS.withRewrites(RewriteOptions.OFF.withLayouts(Mode.ON));
     var plan = Programs.plan(text, options);
 

@@ -1,5 +1,11 @@
 package dev.symplan.runtime.host;
 
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -15,9 +21,12 @@ import java.util.stream.Stream;
  * it, or both, in one of the ways in which programs write that. Some programs do a little more or a
  * little else, so that the copies must stay.
  */
-final class LayoutProgram {
+public final class LayoutProgram {
   /** What is random about a program beyond its form. */
   private static final int ODDS = 8;
+
+  private static final List<Variant> VARIANTS =
+      List.of(Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE, Variant.NCCL);
 
   private final Random random;
   private final int ranks;
@@ -38,9 +47,25 @@ final class LayoutProgram {
    * @param plain whether copies do nothing but change where slices lie, and nothing else needs
    *     them; empty if that is so of some of them
    */
-  record Drawn(String text, String kind, int ranks, Optional<Boolean> plain) {}
+  public record Drawn(String text, String kind, int ranks, Optional<Boolean> plain) {
 
-  static Drawn draw(Random random) {
+    /** {@return options that fold what can be folded, with a variant or none, and any inputs} */
+    public CompileOptions options(Random random) {
+      var variant = VARIANTS.get(random.nextInt(VARIANTS.size()));
+      var space = random.nextBoolean() ? MemorySpace.ANY : MemorySpace.EXTERNAL;
+      var options =
+          CompileOptions.DEFAULT
+              .withRewrites(RewriteOptions.OFF.withLayouts(Mode.ON))
+              .withInputs(space)
+              .withOutputs(space);
+      return variant != Variant.NCCL
+              && (variant == Variant.ONE_SHOT || !kind.equals("reduce_scatter"))
+          ? options.withVariants(ImmutableMap.of(kind, variant))
+          : options;
+    }
+  }
+
+  public static Drawn draw(Random random) {
     return new LayoutProgram(random).draw();
   }
 
@@ -52,6 +77,11 @@ final class LayoutProgram {
     }
     if (random.nextInt(3) == 0) {
       sizes[sizes.length - 1] *= 8;
+    }
+    if (random.nextInt(ODDS) == 0) {
+      // Kernels go through these by 16 bytes.
+      sizes[0] *= 16;
+      sizes[sizes.length - 1] *= 256;
     }
     int dim = random.nextInt(sizes.length);
     var dtype = List.of("f32", "bf16", "f16").get(random.nextInt(3));
@@ -92,7 +122,7 @@ final class LayoutProgram {
         }
       }
     }
-    outputs.add(random.nextBoolean() ? value : op("aten::neg(%s)", value));
+    outputs.add(after(value));
     var members = new ArrayList<>(IntStream.range(0, ranks).boxed().toList());
     Collections.shuffle(members, random);
     var text =
@@ -145,6 +175,14 @@ final class LayoutProgram {
           op(
               "aten::_to_copy(%s, dtype=torch.%s)",
               value, dtype.equals("f32") ? "bfloat16" : "float32");
+    };
+  }
+
+  private String after(String value) {
+    return switch (random.nextInt(4)) {
+      case 0 -> value;
+      case 1 -> op("aten::_to_copy(%s, dtype=torch.bfloat16)", value);
+      default -> op("aten::neg(%s)", value);
     };
   }
 

@@ -2,22 +2,14 @@ package dev.symplan.runtime.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import com.google.common.collect.ImmutableMap;
-import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
-import dev.symplan.planner.machine.Variant;
-import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.planner.options.RewriteOptions;
-import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.runtime.Session;
 import java.util.Collections;
-import java.util.EnumSet;
-import java.util.List;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -34,8 +26,6 @@ import org.junit.jupiter.api.Test;
 @Tag("random")
 class LayoutsRunTest {
   private static final long SEED = Fuzz.seed(19);
-  private static final List<Variant> VARIANTS =
-      List.of(Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE, Variant.NCCL);
 
   private final AtomicInteger plain = new AtomicInteger();
   private final AtomicInteger others = new AtomicInteger();
@@ -77,17 +67,7 @@ class LayoutsRunTest {
     var drawn = program.apply(random);
     var what = "seed %s%n%s".formatted(seed, drawn.text());
     var parsed = GraphParser.parse(new SourceFile("layout.graph", drawn.text()));
-    var variant = VARIANTS.get(random.nextInt(VARIANTS.size()));
-    var space = random.nextBoolean() ? MemorySpace.ANY : MemorySpace.EXTERNAL;
-    var options =
-        CompileOptions.DEFAULT
-            .withRewrites(RewriteOptions.OFF.withLayouts(Mode.ON))
-            .withInputs(space)
-            .withOutputs(space);
-    boolean forced = Variant.NCCL != variant && variantsOf(drawn.kind()).contains(variant);
-    if (forced) {
-      options = options.withVariants(ImmutableMap.of(drawn.kind(), variant));
-    }
+    var options = drawn.options(random);
     var plan = Compiler.forTarget(Target.H200_X4).with(options).compile(parsed);
     boolean made = plan.rewrites().stream().anyMatch(Rewrite::made);
     assertThat(made).as(what).isEqualTo(drawn.plain().orElse(made));
@@ -98,16 +78,7 @@ class LayoutsRunTest {
     try (var session = Session.open(plan, new HostBackend())) {
       Programs.fillInputs(session, random);
       Programs.runsAsReference(
-          session,
-          Collections.nCopies(drawn.ranks(), parsed.graphs().getFirst()),
-          plan,
-          variant + ", " + what);
+          session, Collections.nCopies(drawn.ranks(), parsed.graphs().getFirst()), plan, what);
     }
-  }
-
-  private static EnumSet<Variant> variantsOf(String kind) {
-    return kind.equals("reduce_scatter")
-        ? EnumSet.of(Variant.ONE_SHOT)
-        : EnumSet.of(Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE);
   }
 }

@@ -15,7 +15,7 @@ import java.util.stream.LongStream;
  * in one of the ways in which programs write that. Some programs do a little more or a little else,
  * so that the copies must stay.
  */
-final class PackProgram {
+public final class PackProgram {
   /** What is random about a program beyond its form. */
   private static final int ODDS = 8;
 
@@ -43,7 +43,7 @@ final class PackProgram {
     }
   }
 
-  static LayoutProgram.Drawn draw(Random random) {
+  public static LayoutProgram.Drawn draw(Random random) {
     return new PackProgram(random).draw();
   }
 

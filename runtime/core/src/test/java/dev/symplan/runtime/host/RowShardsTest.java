@@ -50,6 +50,17 @@ class RowShardsTest {
     }
   }
 
+  /** What makes the tensor that is gathered. */
+  private static final List<String> MAKERS =
+      List.of(
+          "mm(x, w)",
+          "addmm(b, x, w)",
+          "addmm(e, x, w, alpha=0.5)",
+          "bmm(x3, w3)",
+          "mul.Tensor(e, 1.5)",
+          "add.Tensor(e, b)",
+          "silu(e)");
+
   private final Set<String> found = ConcurrentHashMap.newKeySet();
 
   @Test
@@ -57,7 +68,8 @@ class RowShardsTest {
     Fuzz.each(300, this::check);
     assertThat(found)
         .containsAll(
-            List.of("PUSH PLAIN", "PUSH VIEW", "COPY_ENGINE PLAIN", "COPY_ENGINE VIEW_OF_VIEW"));
+            List.of("PUSH PLAIN", "PUSH VIEW", "COPY_ENGINE PLAIN", "COPY_ENGINE VIEW_OF_VIEW"))
+        .containsAll(MAKERS);
   }
 
   private void check(int number) {
@@ -69,7 +81,11 @@ class RowShardsTest {
     int n = 16 * (1 + random.nextInt(5));
     int k = 1 + random.nextInt(30);
     var form = Form.values()[random.nextInt(Form.values().length)];
-    var text = text(ranks, dtype, m, n, k, form, random);
+    var maker = MAKERS.get(random.nextInt(MAKERS.size()));
+    if (maker.startsWith("bmm")) {
+      form = Form.PLAIN;
+    }
+    var text = text(ranks, dtype, m, n, k, form, maker, random);
     var variant = List.of(Variant.PUSH, Variant.COPY_ENGINE).get(random.nextInt(2));
     var what = "seed %s%n%s%n%s".formatted(seed, variant, text);
     var parsed = GraphParser.parse(new SourceFile("rows.graph", text));
@@ -79,6 +95,7 @@ class RowShardsTest {
             .compile(parsed);
     assertThat(hasRows(plan.forRank(0))).as(what).isEqualTo(form.inRows);
     found.add(variant + " " + form);
+    found.add(maker);
     try (var session = Session.open(plan, new HostBackend())) {
       Programs.fillInputs(session, random);
       for (int run = 0; run < 2; run++) {
@@ -89,43 +106,37 @@ class RowShardsTest {
   }
 
   private static String text(
-      int ranks, String dtype, int m, int n, int k, Form form, Random random) {
+      int ranks, String dtype, int m, int n, int k, Form form, String maker, Random random) {
     var members = IntStream.range(0, ranks).boxed().collect(Collectors.toList());
     Collections.shuffle(members, random);
-    var lines =
-        form.lines
-            .replace("; ", "\n  ")
-            .replace("M", "" + m)
-            .replace("N", "" + n)
-            .replace("H", "" + 2 * m)
-            .replace("G", "" + n / 2);
     boolean views = form.lines.contains("v = ");
-    int dim = form == Form.VIEW ? 2 : form == Form.VIEW_OF_VIEW ? 3 : 1;
-    return """
-    graph version 1
-    group g = %s
-
-    graph rows(x: %s[%s, %s], w: %s[%s, %s]) {
-      y = aten::mm(x, w)
-      %s
-      r = symplan::all_gather_dim(%s, %s, %s, "g")
-      o = _c10d_functional::wait_tensor(r)
-      return o%s
-    }
-    """
-        .formatted(
-            members,
-            dtype,
-            m,
-            k,
-            dtype,
-            k,
-            n,
-            lines,
-            views ? "v" : "y",
-            dim,
-            ranks,
-            form.lines.contains("s = ") ? ", s" : "");
+    boolean batches = maker.startsWith("bmm");
+    int dim = batches || form == Form.VIEW ? 2 : form == Form.VIEW_OF_VIEW ? 3 : 1;
+    var ops =
+        """
+          y = aten::%s
+          %s
+          r = symplan::all_gather_dim(%s, %s, %s, "g")
+          o = _c10d_functional::wait_tensor(r)
+          return o%s
+        """
+            .formatted(
+                maker,
+                form.lines.replace("; ", "\n  "),
+                views ? "v" : "y",
+                dim,
+                ranks,
+                form.lines.contains("s = ") ? ", s" : "");
+    var inputs =
+        "x: D[M, K], w: D[K, N], b: D[N], e: D[M, N], x3: D[3, M, K], w3: D[3, K, N]"
+            .replace("D", dtype)
+            .replace("K", "" + k);
+    return "graph version 1\ngroup g = %s\n\ngraph rows(%s) {\n%s}\n"
+        .formatted(members, inputs, ops)
+        .replace("M", "" + m)
+        .replace("N", "" + n)
+        .replace("H", "" + 2 * m)
+        .replace("G", "" + n / 2);
   }
 
   private static boolean hasRows(RankPlan plan) {

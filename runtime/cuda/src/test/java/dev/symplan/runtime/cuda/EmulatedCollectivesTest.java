@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.base.Ascii;
 import dev.symplan.codegen.Lowering;
+import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Fuzz;
@@ -13,9 +14,9 @@ import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.host.HostBackend;
-import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.List;
 import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
@@ -171,6 +172,49 @@ class EmulatedCollectivesTest {
     check(plan);
   }
 
+  /** One kernel computes elements and stores them to the peers. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void elementwiseOpsStoreTheirResultsToPeers(int dim) {
+    var value = program.input("f32[128, 264]");
+    var scale = program.input("f32[264]");
+    for (var op :
+        List.of(
+            "aten::_to_copy(%s, dtype=torch.bfloat16)",
+            "aten::mul.Tensor(%s, 1.5)", "aten::mul.Tensor(%s, " + scale + ")")) {
+      var made = program.op(op.formatted(value));
+      var whole = program.op("symplan::all_gather_dim(%s, %s, 3, \"g\")".formatted(made, dim));
+      program.output(program.op("aten::neg(%s)".formatted(whole)));
+    }
+    var plan = plan(3, Kind.ALL_GATHER, Variant.PUSH);
+    var steps = DeviceLowering.lower(Lowering.lower(plan)).getFirst().steps();
+    assertThat(steps).hasSize(6);
+    check(plan);
+  }
+
+  /** One kernel takes tensors of different sizes, each from another block on. */
+  @ParameterizedTest
+  @CsvSource({"ALL_GATHER, PUSH", "ALL_REDUCE, ONE_SHOT", "ALL_REDUCE, TWO_SHOT"})
+  void severalTensorsInOneKernel(Kind kind, Variant variant) {
+    var inputs =
+        Stream.of("bf16[3, 1000]", "bf16[5]", "bf16[40, 999]", "bf16[0]", "bf16[64]")
+            .map(program::input)
+            .toList();
+    var results =
+        program.ops(
+            inputs.size(),
+            kind == Kind.ALL_GATHER
+                ? "_c10d_functional::all_gather_into_tensor_coalesced(%s, 3, \"g\")"
+                    .formatted(inputs)
+                : "_c10d_functional::all_reduce_coalesced(%s, \"sum\", \"g\")".formatted(inputs));
+    results.forEach(
+        result ->
+            program.output(program.op("_c10d_functional::wait_tensor(%s)".formatted(result))));
+    var plan = plan(3, kind, variant);
+    assertThat(DeviceLowering.lower(Lowering.lower(plan)).getFirst().steps()).hasSize(1);
+    check(plan);
+  }
+
   /** With a rest that does not fill 16 bytes, and with slices that do not begin at 16 bytes. */
   @ParameterizedTest
   @CsvSource({
@@ -277,27 +321,7 @@ class EmulatedCollectivesTest {
     var gpus = new EmulatedGpus(executable, TIMES, change);
     try (var host = Session.open(plan, new HostBackend())) {
       for (long seed = SEED; seed < SEED + SEEDS; seed++) {
-        for (int rank = 0; rank < plan.worldSize(); rank++) {
-          var program = executable.ranks().get(rank);
-          for (int i = 0; i < program.inputs().size(); i++) {
-            var name = program.inputNames().get(i);
-            SeededInputs.fill(host.input(rank, i).orElseThrow(), seed, rank, name);
-            SeededInputs.fill(
-                gpus.tensor(rank, program.inputs().get(i).orElseThrow()), seed, rank, name);
-          }
-        }
-        host.run();
-        gpus.run(seed, limit);
-        for (int rank = 0; rank < plan.worldSize(); rank++) {
-          var program = executable.ranks().get(rank);
-          for (int i = 0; i < program.outputs().size(); i++) {
-            var actual = gpus.tensor(rank, program.outputs().get(i).orElseThrow());
-            Bits.assertSame(
-                actual,
-                host.output(rank, i).orElseThrow(),
-                "output %s of rank %s, seed %s".formatted(i, rank, seed));
-          }
-        }
+        gpus.assertAsHost(host, executable, seed, limit, "");
       }
     }
   }

@@ -15,8 +15,10 @@ import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.codegen.cuda.KernelArgument;
+import dev.symplan.runtime.Session;
 import dev.symplan.runtime.cuda.library.SharedLibrary;
 import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.SeededInputs;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -291,6 +293,29 @@ final class EmulatedGpus {
     }
     for (var own : memory) {
       assertThat(own.failure.get(ValueLayout.JAVA_INT, 0)).isZero();
+    }
+  }
+
+  /** Fails if a run from seeded inputs does not give the bits that the host backend gives. */
+  void assertAsHost(Session host, Executable executable, long seed, long limit, String what) {
+    for (int rank = 0; rank < executable.ranks().size(); rank++) {
+      var program = executable.ranks().get(rank);
+      for (int i = 0; i < program.inputs().size(); i++) {
+        var name = program.inputNames().get(i);
+        SeededInputs.fill(host.input(rank, i).orElseThrow(), seed, rank, name);
+        SeededInputs.fill(tensor(rank, program.inputs().get(i).orElseThrow()), seed, rank, name);
+      }
+    }
+    host.run();
+    run(seed, limit);
+    for (int rank = 0; rank < executable.ranks().size(); rank++) {
+      var program = executable.ranks().get(rank);
+      for (int i = 0; i < program.outputs().size(); i++) {
+        Bits.assertSame(
+            tensor(rank, program.outputs().get(i).orElseThrow()),
+            host.output(rank, i).orElseThrow(),
+            "output %s of rank %s, seed %s%n%s".formatted(i, rank, seed, what));
+      }
     }
   }
 }

@@ -47,6 +47,14 @@ final class GroupProgram {
     return name;
   }
 
+  /** {@return the names of the values of a new op} */
+  List<String> ops(int count, String call) {
+    var names =
+        IntStream.range(0, count).mapToObj(i -> "v%s_%s".formatted(lines.size(), i)).toList();
+    lines.add("%s = %s".formatted(String.join(", ", names), call));
+    return names;
+  }
+
   /** {@return the name of the result of a collective that was waited for} */
   String collective(String call) {
     return op("_c10d_functional::wait_tensor(%s)".formatted(op("_c10d_functional::" + call)));

@@ -8,6 +8,7 @@ import dev.symplan.planner.cost.Timeline;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.OverlapWindows;
+import dev.symplan.planner.pass.analysis.Prefetch;
 import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;

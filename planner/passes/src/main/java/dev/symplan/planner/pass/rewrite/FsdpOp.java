@@ -60,7 +60,7 @@ final class FsdpOp {
     switch (own.op.def().name().name()) {
       case "all_gather_copy_in" -> own.copyIn();
       case "split_with_sizes_copy" -> own.copyOut();
-      case "chunk_cat" -> own.concatenateChunks();
+      case "chunk_cat", "_chunk_cat" -> own.concatenateChunks();
       case "_foreach_copy_" -> own.copyEach();
       case "_pre_bucket_all_gather" -> own.bucketOfShards();
       case "_pre_bucket_reduce_scatter" -> own.bucketOfGradients();
@@ -142,19 +142,35 @@ final class FsdpOp {
   }
 
   private void copyOut() {
-    var whole = call.value("all_gather_output");
+    boolean grouped = call.schema().hasParam("all_gather_output");
+    var whole = call.value(grouped ? "all_gather_output" : "self");
+    var sizes = call.integers(grouped ? "all_gather_input_split_sizes" : "split_sizes");
     int dim = call.dim("dim", whole.tensor().rank());
-    copyParts(whole, dim, call.integers("all_gather_input_split_sizes"), call.values("out"), false);
+    if (call.schema().hasParam("out")) {
+      copyParts(whole, dim, sizes, call.values("out"), false);
+      return;
+    }
+    // Nothing reads the last parts if the op has fewer results.
+    checkParts(whole, dim, sizes, Math.max(sizes.length(), op.results().size()));
+    long start = 0;
+    for (int i = 0; i < op.results().size(); i++) {
+      var given = op.results().get(i);
+      var part = slice(Target.of(given.name() + "_part"), whole, dim, start, sizes.get(i));
+      var copy =
+          emitter.emit(
+              Target.of(given, given.name()),
+              "aten::clone",
+              new Arg.Ref(part),
+              new Arg.Symbol("contiguous_format"));
+      emitter.checkType(copy, given, true);
+      start += sizes.get(i);
+    }
   }
 
   /** Copies between the parts of a tensor, along a dimension, and as many others. */
   private void copyParts(
       Value whole, int dim, ImmutableLongArray sizes, ImmutableList<Value> others, boolean in) {
-    if (sizes.length() != others.size() || sizes.stream().sum() != whole.tensor().size(dim)) {
-      throw emitter.error(
-          "%s cannot be divided into parts of %s for %s"
-              .formatted(whole.type(), sizes, Units.count(others.size(), "tensor")));
-    }
+    checkParts(whole, dim, sizes, others.size());
     long start = 0;
     for (int i = 0; i < sizes.length(); i++) {
       var other = others.get(i);
@@ -165,6 +181,14 @@ final class FsdpOp {
         copy(other, part);
       }
       start += sizes.get(i);
+    }
+  }
+
+  private void checkParts(Value whole, int dim, ImmutableLongArray sizes, int tensors) {
+    if (sizes.length() != tensors || sizes.stream().sum() != whole.tensor().size(dim)) {
+      throw emitter.error(
+          "%s cannot be divided into parts of %s for %s"
+              .formatted(whole.type(), sizes, Units.count(tensors, "tensor")));
     }
   }
 
@@ -196,13 +220,23 @@ final class FsdpOp {
                       LongStream.concat(
                           leading, LongStream.of(chunks, elementsOfChunk(padded, dim, chunks)))))));
     }
+    boolean fresh = !call.schema().hasParam("out");
     var made =
         emitter.emit(
-            Target.of(call.value("out").name() + "_rows"),
+            fresh ? Target.of(op.result()) : Target.of(call.value("out").name() + "_rows"),
             "aten::cat",
             new Arg.Seq(rows.build()),
             new Arg.Int(dim + 1));
+    if (fresh) {
+      emitter.checkType(made, op.result(), true);
+      return;
+    }
     copy(inShape(call.value("out"), made), made);
+    // The form of aten:: gives what it has written.
+    for (var given : op.results()) {
+      emitter.checkType(call.value("out"), given, true);
+      emitter.copier().replace(given, call.value("out"));
+    }
   }
 
   /** The op resizes {@code out}; where it has as many elements, these are written. */

@@ -19,6 +19,7 @@ import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.OperandConstraints.OperandConstraint;
+import dev.symplan.planner.pass.analysis.Prefetch;
 import dev.symplan.planner.pass.select.ForcedVariants.Forced;
 import java.util.Comparator;
 import java.util.List;
@@ -61,16 +62,34 @@ public final class Select {
   static ImmutableList<Selection> run(GraphState state, PassContext context) {
     var select = new Select(state, context);
     var selections = ImmutableList.<Selection>builder();
+    var ahead =
+        select.graphs.stream()
+            .map(_ -> new Prefetch(context.options().prefetch()))
+            .collect(ImmutableList.toImmutableList());
     for (int k = 0; k < select.graphs.getFirst().collectives().size(); k++) {
-      selections.add(select.choose(k));
+      selections.add(select.choose(k, select.hideableMicros(k, ahead)));
     }
     return selections.build();
   }
 
-  private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs) {
+  /**
+   * The compute beside the next collective that every rank has, if all start as early as they may.
+   */
+  private double hideableMicros(int k, ImmutableList<Prefetch> ahead) {
+    double least = Double.POSITIVE_INFINITY;
+    for (int g = 0; g < graphs.size(); g++) {
+      var overlap = graphs.get(g).overlap();
+      var window = overlap.window(k);
+      int from = Math.max(window.earliest(), ahead.get(g).earliest(window));
+      ahead.get(g).start(from, window);
+      least = Math.min(least, overlap.workBetween(from, window.needed()));
+    }
+    return least;
+  }
+
+  private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs, double room) {
     var collective = graphs.getFirst().collectives().get(k);
     var reach = widest(k);
-    double room = hideableMicros(k);
     var candidates = ImmutableList.<Verdict>builder();
     for (var spec : VariantSpec.ofKind(collective.kind())) {
       candidates.add(judge(k, collective, spec.variant(), reach, differs, room));
@@ -78,10 +97,10 @@ public final class Select {
     return candidates.build();
   }
 
-  private Selection choose(int k) {
+  private Selection choose(int k, double room) {
     var collective = graphs.getFirst().collectives().get(k);
     var differs = differences(k);
-    var candidates = candidates(k, differs);
+    var candidates = candidates(k, differs, room);
     var forced = forced(k, collective, candidates);
     var best =
         forced.orElseGet(
@@ -184,11 +203,6 @@ public final class Select {
     double beside = options.overlap() ? room : 0;
     return Math.min(
         transfer, costs.exposedMicros(variant, transfer, beside) + costs.forkJoinMicros());
-  }
-
-  /** The compute beside the collective that every rank has. */
-  private double hideableMicros(int k) {
-    return graphs.stream().mapToDouble(g -> g.overlap().hideableMicros(k)).min().orElse(0);
   }
 
   private double staging(int k, Collective collective, Variant variant, List<Boolean> differs) {

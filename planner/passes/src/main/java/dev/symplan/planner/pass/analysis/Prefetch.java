@@ -1,4 +1,4 @@
-package dev.symplan.planner.pass.place;
+package dev.symplan.planner.pass.analysis;
 
 import dev.symplan.planner.pass.analysis.OverlapWindows.Window;
 import java.util.OptionalInt;
@@ -8,7 +8,7 @@ import java.util.PriorityQueue;
  * Limits how many collectives are in flight ahead: started before their place in the graph's order,
  * and with a result that is not read yet.
  */
-final class Prefetch {
+public final class Prefetch {
   private final OptionalInt limit;
 
   /**
@@ -16,12 +16,12 @@ final class Prefetch {
    */
   private final PriorityQueue<Integer> needed = new PriorityQueue<>();
 
-  Prefetch(OptionalInt limit) {
+  public Prefetch(OptionalInt limit) {
     this.limit = limit;
   }
 
   /** {@return the first position at which the next collective may start, in the graph's order} */
-  int earliest(Window window) {
+  public int earliest(Window window) {
     if (limit.isEmpty() || needed.size() < limit.getAsInt()) {
       return 0;
     }
@@ -29,7 +29,7 @@ final class Prefetch {
   }
 
   /** Takes in the start of a collective. */
-  void start(int position, Window window) {
+  public void start(int position, Window window) {
     if (limit.isPresent() && position < window.given()) {
       needed.add(window.needed());
       if (needed.size() > limit.getAsInt()) {
