@@ -14,19 +14,29 @@ public record ChildProcess(Process process, BufferedReader out) {
 
   /** Starts one, with the properties of this process that begin with {@code symplan.}. */
   public static ChildProcess start(Class<?> main, Map<String, String> environment, String... args) {
-    return start(List.of(), main, environment, args);
+    return start(List.of(), List.of(), main, environment, args);
   }
 
+  /**
+   * The same.
+   *
+   * @param prefix what begins the command, such as one that changes the namespace
+   * @param options of Java
+   */
   static ChildProcess start(
-      List<String> options, Class<?> main, Map<String, String> environment, String... args) {
-    var command =
-        new ArrayList<>(
-            List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "--enable-native-access=ALL-UNNAMED",
-                "-cp",
-                System.getProperty("java.class.path")));
+      List<String> prefix,
+      List<String> options,
+      Class<?> main,
+      Map<String, String> environment,
+      String... args) {
+    var command = new ArrayList<>(prefix);
+    command.addAll(
+        List.of(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "-XX:TieredStopAtLevel=1",
+            "--enable-native-access=ALL-UNNAMED",
+            "-cp",
+            System.getProperty("java.class.path")));
     System.getProperties().stringPropertyNames().stream()
         .filter(name -> name.startsWith("symplan."))
         .map(name -> "-D%s=%s".formatted(name, System.getProperty(name)))

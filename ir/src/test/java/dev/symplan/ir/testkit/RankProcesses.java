@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
+import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -16,6 +17,17 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 /** A process for each rank, as torchrun starts them. None outlives its test. */
 public final class RankProcesses implements AfterEachCallback {
   private List<ChildProcess> ranks = List.of();
+  private IntFunction<List<String>> prefix = _ -> List.of();
+
+  /**
+   * Lets ranks start otherwise.
+   *
+   * @param newPrefix by rank, what begins its command
+   */
+  public RankProcesses behind(IntFunction<List<String>> newPrefix) {
+    prefix = newPrefix;
+    return this;
+  }
 
   /** {@return a process for each rank} */
   public List<ChildProcess> launch(Class<?> main, int size, String... args) {
@@ -56,7 +68,8 @@ public final class RankProcesses implements AfterEachCallback {
                   "MASTER_ADDR", "localhost",
                   "MASTER_PORT", port));
       environment.putAll(more.apply(rank));
-      children.add(ChildProcess.start(options.apply(rank), main, environment, args));
+      children.add(
+          ChildProcess.start(prefix.apply(rank), options.apply(rank), main, environment, args));
     }
     ranks = List.copyOf(children);
     return ranks;
@@ -69,18 +82,24 @@ public final class RankProcesses implements AfterEachCallback {
    */
   public List<String> outputsAfterKilling(int victim) throws Exception {
     ranks.get(victim).process().destroyForcibly();
+    var outputs = outputs(rank -> rank != victim);
+    for (int rank = 0; rank < ranks.size(); rank++) {
+      assertThat(ranks.get(rank).process().waitFor()).isEqualTo(rank == victim ? 137 : 4);
+    }
+    return outputs;
+  }
+
+  /** {@return what each of these still prints before it ends, which takes 30 s at most} */
+  public List<String> outputs(IntPredicate which) throws Exception {
     var others =
         IntStream.range(0, ranks.size())
-            .filter(rank -> rank != victim)
+            .filter(which)
             .mapToObj(ranks::get)
             .map(child -> CompletableFuture.supplyAsync(child::rest))
             .toList();
     var outputs = new ArrayList<String>();
     for (var other : others) {
       outputs.add(other.get(30, TimeUnit.SECONDS));
-    }
-    for (int rank = 0; rank < ranks.size(); rank++) {
-      assertThat(ranks.get(rank).process().waitFor()).isEqualTo(rank == victim ? 137 : 4);
     }
     return outputs;
   }

@@ -15,12 +15,23 @@ final class LineFit {
   /** No measurement repeats better than that. */
   private static final double REPEATABLE = 0.01;
 
-  private record Line(double start, double slope) {}
+  /**
+   * A line.
+   *
+   * @param start where the wire carries nothing
+   */
+  record Line(double start, double slope) {}
 
   private LineFit() {}
 
   /** {@return the barrier that fits times of two or more world sizes, bytes being ranks less 2} */
   static Barrier barrier(ImmutableList<Sample> samples) {
+    var line = fit(samples);
+    return new Barrier(CurveFit.round(line.start()), CurveFit.round(line.slope()));
+  }
+
+  /** {@return the line that fits samples with two or more numbers of bytes} */
+  static Line fit(ImmutableList<Sample> samples) {
     var weights = new double[samples.size()];
     Arrays.fill(weights, 1);
     var line = weighted(samples, weights);
@@ -38,7 +49,7 @@ final class LineFit {
       }
       line = weighted(samples, weights);
     }
-    return new Barrier(CurveFit.round(line.start()), CurveFit.round(line.slope()));
+    return line;
   }
 
   /** Of two unknowns, so that bounds are simple. */

@@ -10,8 +10,11 @@ import dev.symplan.planner.machine.Compute;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Target.Barrier;
 import dev.symplan.planner.machine.Target.Contention;
+import dev.symplan.planner.machine.Target.Network;
+import dev.symplan.planner.machine.Variant;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.Predicate;
 import java.util.function.ToDoubleFunction;
@@ -66,7 +69,7 @@ final class MachineFit {
         base.gpus(),
         base.hostsPerDomain(),
         base.link(),
-        base.network(),
+        network(launch),
         memory.orElse(base.memoryRate()),
         new Compute(
             matrix.orElse(base.compute().matrixRate()),
@@ -100,6 +103,37 @@ final class MachineFit {
     sources.put(field, points.source(found));
     var values = found.stream().map(point -> figure.applyAsDouble(point)).toList();
     return OptionalDouble.of(CurveFit.round(Measurements.median(values)));
+  }
+
+  /**
+   * A line through the times of NCCL between hosts, each divided by its number of hops: that leaves
+   * relative errors as they are. Points of one size alone do not tell rate and latency apart.
+   */
+  private Network network(double launch) {
+    var found = points.of(Subject.BetweenHosts.class::isInstance);
+    var samples =
+        found.stream()
+            .flatMap(point -> sample(point, launch).stream())
+            .collect(ImmutableList.toImmutableList());
+    if (samples.stream().mapToDouble(Sample::wire).distinct().count() < 2) {
+      return base.network();
+    }
+    var line = LineFit.fit(samples);
+    sources.put("network", points.source(found));
+    return new Network(
+        line.slope() > 0 ? CurveFit.round(1 / (1e3 * line.slope())) : base.network().rate(),
+        CurveFit.round(line.start()));
+  }
+
+  private static Optional<Sample> sample(Point point, double launch) {
+    if (!(point.subject() instanceof Subject.BetweenHosts(var kind, long bytes, var reach))) {
+      return Optional.empty();
+    }
+    int hops = CostModel.hops(kind, reach.domains());
+    return Optional.of(
+        new Sample(
+            CostModel.railBytes(kind, Variant.NCCL, bytes, reach) / hops,
+            after(launch, point) / hops));
   }
 
   /** One world size scales the base's barrier; two or more give a line. */

@@ -1,6 +1,7 @@
 package dev.symplan.planner.calibrate;
 
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
 
 /**
@@ -46,6 +47,13 @@ public record Point(
         return variant.text();
       }
     }
+
+    /**
+     * One of NCCL, between hosts.
+     *
+     * @param reach in NVLink domains, of which each has as many ranks
+     */
+    record BetweenHosts(Kind kind, long bytes, Reach reach) implements Subject {}
 
     /** Another library's, to compare with. */
     record Foreign(Kind kind, String implementation, long bytes, int ranks) implements Transfer {}

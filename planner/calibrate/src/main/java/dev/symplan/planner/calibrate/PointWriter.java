@@ -2,6 +2,7 @@ package dev.symplan.planner.calibrate;
 
 import com.google.common.base.CharMatcher;
 import dev.symplan.planner.calibrate.Point.Subject;
+import dev.symplan.planner.machine.Variant;
 import java.util.List;
 import java.util.Locale;
 
@@ -16,7 +17,7 @@ public final class PointWriter {
     var out = new StringBuilder();
     comments.forEach(comment -> out.append("# ").append(comment).append('\n'));
     return out.append(
-            "kind,variant,dtype,bytes,ranks,micros,min_us,max_us,flops,compute_us,transfer_us,gpu,date\n")
+            "kind,variant,dtype,bytes,ranks,hosts,micros,min_us,max_us,flops,compute_us,transfer_us,gpu,date\n")
         .toString();
   }
 
@@ -30,6 +31,16 @@ public final class PointWriter {
                 t.implementation(),
                 Long.toString(t.bytes()),
                 Integer.toString(t.ranks()),
+                "",
+                "",
+                ""
+              };
+          case Subject.BetweenHosts(var kind, long bytes, var reach) ->
+              new String[] {
+                kind.text(),
+                Variant.NCCL.text(),
+                Long.toString(bytes),
+                Integer.toString(reach.ranks()),
                 "",
                 "",
                 ""
@@ -52,6 +63,9 @@ public final class PointWriter {
             point.dtype(),
             subject[2],
             subject[3],
+            point.subject() instanceof Subject.BetweenHosts(_, _, var reach)
+                ? Integer.toString(reach.domains())
+                : "",
             number(point.micros()),
             number(point.least()),
             number(point.most()),

@@ -8,6 +8,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.calibrate.Point.Subject;
+import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -30,6 +31,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
           "dtype",
           "bytes",
           "ranks",
+          "hosts",
           "micros",
           "min_us",
           "max_us",
@@ -167,7 +169,29 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
             "known: " + variants.stream().map(Variant::text).collect(Collectors.joining(", ")));
         return Optional.empty();
       }
-      return Optional.of(new Subject.Collective(kind.get(), variant.get(), bytes(), ranks()));
+      return rows.text("hosts").isEmpty() || rows.text("hosts").equals("1")
+          ? Optional.of(new Subject.Collective(kind.get(), variant.get(), bytes(), ranks()))
+          : betweenHosts(kind.get(), variant.get());
+    }
+
+    private Optional<Subject> betweenHosts(Kind kind, Variant variant) {
+      int ranks = ranks();
+      int hosts = (int) rows.count("hosts", MAX_RANKS);
+      if (variant != Variant.NCCL) {
+        rows.error(
+            "variant",
+            "%s does not run between hosts".formatted(variant.text()),
+            "expected " + Variant.NCCL.text());
+      } else if (ranks % hosts != 0) {
+        rows.error(
+            "hosts",
+            "%s ranks on %s hosts".formatted(ranks, hosts),
+            "expected as many ranks on each host");
+      }
+      return rows.isWrong()
+          ? Optional.empty()
+          : Optional.of(
+              new Subject.BetweenHosts(kind, bytes(), new Reach(ranks, hosts, ranks / hosts)));
     }
 
     private long bytes() {

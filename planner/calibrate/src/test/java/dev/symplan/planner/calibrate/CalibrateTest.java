@@ -13,6 +13,7 @@ import dev.symplan.planner.calibrate.Calibration.MeasuredSize;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.TargetFile;
+import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -34,6 +35,8 @@ class CalibrateTest {
       List.of(FIGURES.resolve("collectives-4xh200.csv"), FIGURES.resolve("collectives-2xh200.csv"));
 
   private static final String HEADER = "kind,variant,dtype,bytes,ranks,micros\n";
+
+  private static final String BETWEEN = "kind,variant,bytes,ranks,hosts,micros\n";
 
   private static Points points(String text) {
     return Points.read(new SourceFile("lab/points.csv", text));
@@ -96,6 +99,59 @@ class CalibrateTest {
       }
     }
     assertThat(calibration.sizes()).extracting(MeasuredSize::regret).allMatch(r -> r < 0.05);
+  }
+
+  /** Between hosts, all kinds of collectives have the same rail. */
+  @ParameterizedTest
+  @CsvSource({"2, 2", "8, 2", "16, 4"})
+  void recoversTheNetwork(int ranks, int hosts) {
+    var reach = new Reach(ranks, hosts, ranks / hosts);
+    var truth = new CostModel(network(12.5, 21));
+    var text = new StringBuilder(BETWEEN);
+    for (var kind : List.of(Kind.ALL_REDUCE, Kind.ALL_GATHER, Kind.ALL_TO_ALL)) {
+      for (long bytes = 1 << 20; bytes <= 1 << 28; bytes *= 4) {
+        text.append("%s,nccl,%s,%s,%s,".formatted(kind.text(), bytes, ranks, hosts))
+            .append(truth.transferMicros(kind, Variant.NCCL, bytes, reach))
+            .append('\n');
+      }
+    }
+    var found = fit(text.toString(), Target.H200_X8).target();
+    assertThat(found.network().rate()).isCloseTo(12.5, within(0.01));
+    assertThat(found.network().latencyMicros()).isCloseTo(21, within(0.1));
+    assertThat(found.sources().get("network")).startsWith("points.csv: 15 points");
+    assertThat(found.curves())
+        .isEqualTo(fit("kind,micros\nlaunch,0.85\n", Target.H200_X8).target().curves());
+  }
+
+  private static Target network(double rate, double latency) {
+    return TargetFile.read(
+        new SourceFile(
+            "far.json",
+            """
+            {"format": "symplan-target", "version": 3, "name": "far", "base": "h200x8",
+             "network": {"gbps": %s, "latency_us": %s}}
+            """
+                .formatted(rate, latency)));
+  }
+
+  /** One size does not tell rate and latency apart. */
+  @Test
+  void oneSizeBetweenHostsGivesNoNetwork() {
+    assertThat(fit(BETWEEN + "all_reduce,nccl,1024,2,2,70\n", Target.H200_X8).target().network())
+        .isEqualTo(Target.H200_X8.network());
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "all_reduce,one_shot,1024,2,2,7 | one_shot does not run between hosts",
+        "all_reduce,nccl,1024,3,2,7 | 3 ranks on 2 hosts",
+        "all_reduce,nccl,1024,2,x,7 | 'x' is not a valid number of hosts"
+      })
+  void wrongPointsBetweenHostsAreReported(String row, String message) {
+    var failure = catchThrowableOfType(CompileException.class, () -> points(BETWEEN + row + "\n"));
+    assertThat(failure).hasMessageContaining(message);
   }
 
   @Test

@@ -56,28 +56,28 @@ public final class CostModel {
     return new Crossing(
         transferMicros(kind, variant, bytes, reach.ranks()),
         fixedMicros(variant, reach.ranks()),
-        railMicros(kind, variant, bytes, reach),
+        railBytes(kind, variant, bytes, reach) / (1e3 * target.network().rate()),
         target.network().latencyMicros() * hops(kind, reach.domains()));
   }
 
   /**
-   * The traffic on a rank's rail. A library spreads what a domain sends over its rails; in an
-   * all_to_all or a collective_permute, each rank sends what is its own.
+   * {@return the traffic on a rank's rail, in bytes}
+   *
+   * <p>A library spreads what a domain sends over its rails; in an all_to_all or a
+   * collective_permute, each rank sends what is its own.
    */
-  private double railMicros(Kind kind, Variant variant, long bytes, Reach reach) {
+  public static double railBytes(Kind kind, Variant variant, long bytes, Reach reach) {
     double wire = VariantSpec.of(kind, variant).wire().bytes(bytes, reach.ranks());
-    double crossing =
-        switch (kind) {
-          case ALL_TO_ALL -> (double) bytes * (reach.ranks() - reach.fewest()) / reach.ranks();
-          // Any rank may be in a pair with one of another domain.
-          case COLLECTIVE_PERMUTE -> wire;
-          case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, CUSTOM -> wire / reach.fewest();
-        };
-    return crossing / (1e3 * target.network().rate());
+    return switch (kind) {
+      case ALL_TO_ALL -> (double) bytes * (reach.ranks() - reach.fewest()) / reach.ranks();
+      // Any rank may be in a pair with one of another domain.
+      case COLLECTIVE_PERMUTE -> wire;
+      case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, CUSTOM -> wire / reach.fewest();
+    };
   }
 
-  /** The number of steps between domains that the last data to arrive has taken. */
-  private static int hops(Kind kind, int domains) {
+  /** {@return the number of steps between domains that the last data to arrive has taken} */
+  public static int hops(Kind kind, int domains) {
     return switch (kind) {
       // Up a tree and down again.
       case ALL_REDUCE -> 2 * IntMath.log2(domains, RoundingMode.CEILING);

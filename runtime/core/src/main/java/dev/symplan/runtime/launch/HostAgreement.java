@@ -1,5 +1,6 @@
 package dev.symplan.runtime.launch;
 
+import com.google.common.collect.ImmutableSortedSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction;
@@ -13,11 +14,13 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.machine.Topology;
 import dev.symplan.runtime.failure.RunException;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * Compares where a plan expects ranks with where they are: those that reach each other's memory
@@ -39,9 +42,7 @@ final class HostAgreement {
     if (hosts.stream().map(Host::id).distinct().count() == 1) {
       return;
     }
-    executable.ranks().stream()
-        .flatMap(program -> program.instructions().stream())
-        .flatMap(instruction -> need(instruction).stream())
+    needs(executable)
         .filter(
             need ->
                 need.members().stream().mapToObj(rank -> hosts.get(rank).id()).distinct().count()
@@ -59,6 +60,24 @@ final class HostAgreement {
                           where(hosts),
                           advice(hosts)));
             });
+  }
+
+  private static Stream<Need> needs(Executable executable) {
+    return executable.ranks().stream()
+        .flatMap(program -> program.instructions().stream())
+        .flatMap(instruction -> need(instruction).stream());
+  }
+
+  /** {@return the other ranks that must be on the host of a rank} */
+  static ImmutableSortedSet<Integer> peers(Executable executable, int rank) {
+    return needs(executable)
+        .map(Need::members)
+        .distinct()
+        .filter(members -> members.contains(rank))
+        .flatMapToInt(ImmutableIntArray::stream)
+        .filter(member -> member != rank)
+        .boxed()
+        .collect(ImmutableSortedSet.toImmutableSortedSet(Comparator.naturalOrder()));
   }
 
   private static Optional<Need> need(Instruction instruction) {

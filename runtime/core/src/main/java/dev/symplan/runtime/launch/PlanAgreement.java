@@ -1,6 +1,7 @@
 package dev.symplan.runtime.launch;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSortedSet;
 import com.google.common.hash.Hashing;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
@@ -19,6 +20,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.Supplier;
 
 /**
  * Compares what the processes of a run made of the plan, before one touches another's memory: by a
@@ -39,6 +41,16 @@ public final class PlanAgreement {
    *     names the first difference
    */
   public static void check(Executable executable, World world) {
+    check(executable, world, world::hosts);
+  }
+
+  /**
+   * The same where memory reaches further than a host.
+   *
+   * @param domains by rank, a name for all whose memory can be reached; asked on all ranks at once
+   */
+  public static void check(
+      Executable executable, World world, Supplier<ImmutableList<Host>> domains) {
     int ranks = executable.ranks().size();
     if (ranks != world.size()) {
       throw new RunException(
@@ -55,7 +67,7 @@ public final class PlanAgreement {
     var digest = hasher.hash().asBytes();
     var digests = world.gather("the plan's digest", digest);
     if (digests.stream().allMatch(other -> Arrays.equals(other, digest))) {
-      HostAgreement.check(executable, world.hosts());
+      HostAgreement.check(executable, domains.get());
       return;
     }
     var all =
@@ -65,6 +77,11 @@ public final class PlanAgreement {
     throw new RunException(
         Agreement.firstDifference(all)
             .orElse("the processes have different plans, although their own parts agree"));
+  }
+
+  /** {@return the other ranks whose memory a rank reaches, and who reach its own} */
+  public static ImmutableSortedSet<Integer> peers(Executable executable, int rank) {
+    return HostAgreement.peers(executable, rank);
   }
 
   /**

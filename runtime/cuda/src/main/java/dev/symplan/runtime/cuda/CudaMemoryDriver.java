@@ -7,23 +7,44 @@ import org.bytedeco.cuda.cudart.CUmemAccessDesc_v1;
 import org.bytedeco.cuda.cudart.CUmemAllocationProp_v1;
 import org.bytedeco.cuda.cudart.CUmulticastObjectProp_v1;
 import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.IntPointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
 /**
- * CUDA's driver. Handles are shared as POSIX file descriptors, as NCCL shares them.
+ * CUDA's driver. Handles are shared as POSIX file descriptors, as NCCL shares them, and between the
+ * hosts of a fabric as fabric handles.
  *
- * <p>What concerns multicast is written to the driver's documentation, and has not run yet: it
- * needs GPUs of one NVSwitch fabric on which it may be used.
+ * <p>What concerns multicast and fabrics is written to the driver's documentation, and has not run
+ * yet: it needs GPUs of one NVSwitch fabric on which it may be used.
+ *
+ * @param fabric whether other hosts are to map what is made
  */
-record CudaMemoryDriver(Check check) implements MemoryDriver {
+record CudaMemoryDriver(Check check, boolean fabric) implements MemoryDriver {
   private static final int BY_DESCRIPTOR = cudart.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  private static final int BY_FABRIC = cudart.CU_MEM_HANDLE_TYPE_FABRIC;
 
-  private static CUmemAllocationProp_v1 properties(int device) {
+  /** {@return whether the driver gives fabric handles for the memory of a GPU} */
+  static boolean hasFabric(int device, Check check) {
+    var number = new int[1];
+    check.driver(cudart.cuDeviceGet(number, device), "cuDeviceGet");
+    var supported = new int[1];
+    check.driver(
+        cudart.cuDeviceGetAttribute(
+            supported, cudart.CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, number[0]),
+        "cuDeviceGetAttribute");
+    return supported[0] != 0;
+  }
+
+  private int handleTypes() {
+    return fabric ? BY_DESCRIPTOR | BY_FABRIC : BY_DESCRIPTOR;
+  }
+
+  private CUmemAllocationProp_v1 properties(int device) {
     var properties = new CUmemAllocationProp_v1();
     properties
         .type(cudart.CU_MEM_ALLOCATION_TYPE_PINNED)
-        .requestedHandleTypes(BY_DESCRIPTOR)
+        .requestedHandleTypes(handleTypes())
         .allocFlags_compressionType((byte) 0)
         .allocFlags_gpuDirectRDMACapable((byte) 0)
         .allocFlags_usage((short) 0);
@@ -47,29 +68,64 @@ record CudaMemoryDriver(Check check) implements MemoryDriver {
   public long create(int device, long bytes) {
     var handle = new long[1];
     try (var properties = properties(device)) {
-      check.driver(
-          cudart.cuMemCreate(handle, bytes, properties, 0), "cuMemCreate of " + bytes + " bytes");
+      overFabric(
+          () -> cudart.cuMemCreate(handle, bytes, properties, 0),
+          "cuMemCreate of " + bytes + " bytes");
     }
     return handle[0];
   }
 
   @Override
-  public int export(long handle) {
+  public Shareable.Descriptor export(long handle) {
     try (var descriptor = new IntPointer(1)) {
       check.driver(
           cudart.cuMemExportToShareableHandle(descriptor, handle, BY_DESCRIPTOR, 0),
           "cuMemExportToShareableHandle");
-      return descriptor.get();
+      return new Shareable.Descriptor(descriptor.get());
     }
   }
 
   @Override
-  public long importHandle(int descriptor) {
+  public Shareable.Fabric exportToFabric(long handle) {
+    try (var bytes = new BytePointer(Shareable.Fabric.BYTES)) {
+      overFabric(
+          () -> cudart.cuMemExportToShareableHandle(bytes, handle, BY_FABRIC, 0),
+          "cuMemExportToShareableHandle");
+      var copy = new byte[Shareable.Fabric.BYTES];
+      bytes.get(copy);
+      return Shareable.Fabric.of(copy);
+    }
+  }
+
+  @Override
+  public long importHandle(Shareable shareable) {
     var handle = new long[1];
-    check.driver(
-        cudart.cuMemImportFromShareableHandle(handle, new DevicePointer(descriptor), BY_DESCRIPTOR),
-        "cuMemImportFromShareableHandle");
+    switch (shareable) {
+      case Shareable.Descriptor(int number) ->
+          check.driver(
+              cudart.cuMemImportFromShareableHandle(
+                  handle, new DevicePointer(number), BY_DESCRIPTOR),
+              "cuMemImportFromShareableHandle");
+      case Shareable.Fabric own -> {
+        try (var bytes = new BytePointer(own.toBytes())) {
+          overFabric(
+              () -> cudart.cuMemImportFromShareableHandle(handle, bytes, BY_FABRIC),
+              "cuMemImportFromShareableHandle");
+        }
+      }
+    }
     return handle[0];
+  }
+
+  /** Says of a call that fails what a fabric needs. */
+  private void overFabric(IntSupplier call, String name) {
+    explained(
+        call,
+        name,
+        fabric
+            ? "; memory is shared between hosts over an NVLink fabric, which needs its fabric"
+                + " manager, and an IMEX channel that this process may open"
+            : "");
   }
 
   @Override
@@ -113,11 +169,11 @@ record CudaMemoryDriver(Check check) implements MemoryDriver {
     check.driver(cudart.cuMemRelease(handle), "cuMemRelease");
   }
 
-  private static CUmulticastObjectProp_v1 multicastProperties(int devices, long bytes) {
+  private CUmulticastObjectProp_v1 multicastProperties(int devices, long bytes) {
     return new CUmulticastObjectProp_v1()
         .numDevices(devices)
         .size(bytes)
-        .handleTypes(BY_DESCRIPTOR)
+        .handleTypes(handleTypes())
         .flags(0);
   }
 
@@ -172,15 +228,19 @@ record CudaMemoryDriver(Check check) implements MemoryDriver {
 
   /** Says of a call that fails what most likely is missing: the driver's own text does not. */
   private void multicast(IntSupplier call, String name) {
+    explained(
+        call,
+        name,
+        "; NVLink multicast needs GPUs of one NVSwitch fabric, with its fabric manager running;"
+            + " --multicast=off does without");
+  }
+
+  private void explained(IntSupplier call, String name, String needs) {
     int status = call.getAsInt();
     try {
       check.driver(status, name);
     } catch (RunException e) {
-      throw new RunException(
-          e.getMessage()
-              + "; NVLink multicast needs GPUs of one NVSwitch fabric, with its fabric manager"
-              + " running; --multicast=off does without",
-          e);
+      throw new RunException(e.getMessage() + needs, e);
     }
   }
 }

@@ -91,7 +91,8 @@ final class CudaSession extends ExecutableSession {
     var ending = new SessionFailure(world);
     try {
       world.ifPresentOrElse(
-          others -> PlanAgreement.check(executable, others), () -> PlanAgreement.check(executable));
+          others -> PlanAgreement.check(executable, others, () -> Processes.domains(others)),
+          () -> PlanAgreement.check(executable));
       var programs = lower(executable);
       AddressCheck.check(executable, programs);
       var teams = MulticastTeams.of(programs);

@@ -1,5 +1,7 @@
 package dev.symplan.runtime.cuda;
 
+import com.google.common.collect.ImmutableSortedSet;
+import com.google.common.collect.Sets;
 import com.google.common.primitives.Bytes;
 import dev.symplan.runtime.cuda.DescriptorSocket.Parcel;
 import dev.symplan.runtime.cuda.DescriptorSocket.Received;
@@ -12,13 +14,18 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.UUID;
 import java.util.function.Consumer;
 
-/** Passes handles of memory between the processes of a run, as file descriptors. */
+/**
+ * Passes handles of memory between the processes of a run: within a host as file descriptors over a
+ * socket, between hosts as fabric handles with what all processes tell each other.
+ */
 final class HandleExchange {
   private static final int TOKEN_BYTES = 2 * Long.BYTES;
   private static final int NOTE_BYTES = TOKEN_BYTES + 2 * Integer.BYTES + Long.BYTES;
+  private static final int SENT_BYTES = 2 * Integer.BYTES + Long.BYTES + Shareable.Fabric.BYTES;
   private static final byte INVITATION = 1;
   private static final byte REFUSAL = 0;
 
@@ -27,21 +34,62 @@ final class HandleExchange {
    *
    * @param label what it is, as sender and receiver count
    * @param bytes of what it stands for
-   * @param descriptor several may have the same
+   * @param exported several may have the same
    */
-  record Sent(int to, int label, long bytes, int descriptor) {}
+  private record Sent<T extends Shareable>(int to, int label, long bytes, T exported) {}
+
+  /** The handles that a rank sends. */
+  static final class Outbox {
+    private final ImmutableSortedSet<Integer> ranksHere;
+    private final List<Sent<Shareable.Descriptor>> here = new ArrayList<>();
+    private final List<Sent<Shareable.Fabric>> elsewhere = new ArrayList<>();
+
+    private Outbox(World world) {
+      this.ranksHere = world.ranksHere();
+    }
+
+    /**
+     * Adds a handle for each of some ranks.
+     *
+     * @param label what it is, as sender and receiver count
+     * @param bytes of what it stands for
+     */
+    void add(Set<Integer> to, int label, long bytes, long handle, MemoryDriver driver) {
+      var near = Sets.intersection(to, ranksHere);
+      if (!near.isEmpty()) {
+        var exported = driver.export(handle);
+        near.forEach(rank -> here.add(new Sent<>(rank, label, bytes, exported)));
+      }
+      var far = Sets.difference(to, ranksHere);
+      if (!far.isEmpty()) {
+        var exported = driver.exportToFabric(handle);
+        far.forEach(rank -> elsewhere.add(new Sent<>(rank, label, bytes, exported)));
+      }
+    }
+
+    private void close() {
+      here.stream()
+          .map(sent -> sent.exported().number())
+          .distinct()
+          .forEach(DescriptorSocket::closeDescriptor);
+    }
+  }
 
   /** What is done with a handle that came. */
   @FunctionalInterface
   interface Taker {
     /**
-     * @param descriptor is closed then
+     * @param exported a descriptor is closed then
      */
-    void take(int from, int label, long bytes, int descriptor);
+    void take(int from, int label, long bytes, Shareable exported);
   }
 
-  /** The message that a process sends to the others before they send it handles. */
-  private record Invitation(Path socket, UUID token) {
+  /**
+   * The message that a process sends to the others before they send it handles.
+   *
+   * @param sent its own handles that go to other hosts
+   */
+  private record Invitation(Path socket, UUID token, List<Sent<Shareable.Fabric>> sent) {
     /** {@return what a process gives that can take no handles} */
     static byte[] refusal(String reason) {
       return Bytes.concat(new byte[] {REFUSAL}, reason.getBytes(StandardCharsets.UTF_8));
@@ -49,8 +97,15 @@ final class HandleExchange {
 
     byte[] toBytes() {
       var path = socket.toString().getBytes(StandardCharsets.UTF_8);
-      var buffer = ByteBuffer.allocate(1 + TOKEN_BYTES + path.length);
-      return put(buffer.put(INVITATION), token).put(path).array();
+      var buffer =
+          ByteBuffer.allocate(
+              1 + TOKEN_BYTES + Integer.BYTES + path.length + sent.size() * SENT_BYTES);
+      put(buffer.put(INVITATION), token).putInt(path.length).put(path);
+      for (var handle : sent) {
+        buffer.putInt(handle.to()).putInt(handle.label()).putLong(handle.bytes());
+        buffer.put(handle.exported().toBytes());
+      }
+      return buffer.array();
     }
 
     /**
@@ -62,7 +117,18 @@ final class HandleExchange {
         throw new RunException(StandardCharsets.UTF_8.decode(buffer).toString());
       }
       var token = readToken(buffer);
-      return new Invitation(Path.of(StandardCharsets.UTF_8.decode(buffer).toString()), token);
+      var path = new byte[buffer.getInt()];
+      buffer.get(path);
+      var sent = new ArrayList<Sent<Shareable.Fabric>>();
+      while (buffer.hasRemaining()) {
+        int to = buffer.getInt();
+        int label = buffer.getInt();
+        long size = buffer.getLong();
+        var exported = new byte[Shareable.Fabric.BYTES];
+        buffer.get(exported);
+        sent.add(new Sent<>(to, label, size, Shareable.Fabric.of(exported)));
+      }
+      return new Invitation(Path.of(new String(path, StandardCharsets.UTF_8)), token, sent);
     }
   }
 
@@ -72,7 +138,7 @@ final class HandleExchange {
    * Sends handles to other ranks and takes theirs; all ranks call this at once.
    *
    * @param what its name, for people; the same on all ranks
-   * @param source adds what is sent; the descriptors are closed here
+   * @param source adds what is sent; descriptors are closed here
    * @param expected how many come
    * @param timeout how long to wait for a handle that was promised
    * @throws RunException when the handles cannot be passed, by any rank
@@ -80,16 +146,16 @@ final class HandleExchange {
   static void exchange(
       World world,
       String what,
-      Consumer<List<Sent>> source,
+      Consumer<Outbox> source,
       int expected,
       Taker taker,
       Duration timeout) {
-    var sent = new ArrayList<Sent>();
+    var outbox = new Outbox(world);
     var given = what + ", where they go to";
     try {
       DescriptorSocket opened;
       try {
-        source.accept(sent);
+        source.accept(outbox);
         opened = DescriptorSocket.open();
       } catch (RunException e) {
         // The others need not wait for this rank.
@@ -101,37 +167,54 @@ final class HandleExchange {
       try (var socket = opened) {
         var token = UUID.randomUUID();
         var invitations =
-            world.gather(given, new Invitation(socket.path(), token).toBytes()).stream()
+            world
+                .gather(given, new Invitation(socket.path(), token, outbox.elsewhere).toBytes())
+                .stream()
                 .map(Invitation::of)
                 .toList();
         var parcels = new ArrayList<Parcel>();
-        for (var handle : sent) {
+        for (var handle : outbox.here) {
           var to = invitations.get(handle.to());
-          parcels.add(new Parcel(to.socket(), note(to, world.rank(), handle), handle.descriptor()));
+          parcels.add(
+              new Parcel(to.socket(), note(to, world.rank(), handle), handle.exported().number()));
         }
         // Who fails to take a handle goes on, so that others do not wait for those that it sends.
         var failures = new ArrayList<RunException>();
+        int fromElsewhere = 0;
+        for (int rank = 0; rank < invitations.size(); rank++) {
+          for (var handle : invitations.get(rank).sent()) {
+            if (handle.to() == world.rank()) {
+              fromElsewhere++;
+              int from = rank;
+              attempt(
+                  () -> taker.take(from, handle.label(), handle.bytes(), handle.exported()),
+                  failures);
+            }
+          }
+        }
         socket.exchange(
             parcels,
-            expected,
-            received -> {
-              try {
-                take(received, token, taker);
-              } catch (RunException e) {
-                failures.add(e);
-              }
-            },
+            expected - fromElsewhere,
+            received -> attempt(() -> take(received, token, taker), failures),
             timeout);
         if (!failures.isEmpty()) {
           throw failures.getFirst();
         }
       }
     } finally {
-      sent.stream().map(Sent::descriptor).distinct().forEach(DescriptorSocket::closeDescriptor);
+      outbox.close();
     }
   }
 
-  private static MemorySegment note(Invitation to, int rank, Sent handle) {
+  private static void attempt(Runnable take, List<RunException> failures) {
+    try {
+      take.run();
+    } catch (RunException e) {
+      failures.add(e);
+    }
+  }
+
+  private static MemorySegment note(Invitation to, int rank, Sent<Shareable.Descriptor> handle) {
     var note = put(ByteBuffer.allocate(NOTE_BYTES), to.token());
     return DescriptorSocket.note(
         note.putInt(rank).putInt(handle.label()).putLong(handle.bytes()).array());
@@ -151,7 +234,11 @@ final class HandleExchange {
       if (received.note().byteSize() != NOTE_BYTES || !readToken(note).equals(token)) {
         throw new RunException("a memory handle came from a process outside this run");
       }
-      taker.take(note.getInt(), note.getInt(), note.getLong(), received.descriptor());
+      taker.take(
+          note.getInt(),
+          note.getInt(),
+          note.getLong(),
+          new Shareable.Descriptor(received.descriptor()));
     } finally {
       DescriptorSocket.closeDescriptor(received.descriptor());
     }

@@ -37,11 +37,11 @@ record MappedBlock(long handle, Mapping mapping) {
   /**
    * {@return memory that another process has allocated}
    *
-   * @param descriptor of its handle; it may be closed then
+   * @param exported its handle; a descriptor may be closed then
    * @param device the GPU of this process that is to reach it
    */
-  static MappedBlock of(int descriptor, long bytes, int device, MemoryDriver driver) {
-    return map(driver.importHandle(descriptor), bytes, ImmutableList.of(device), driver);
+  static MappedBlock of(Shareable exported, long bytes, int device, MemoryDriver driver) {
+    return map(driver.importHandle(exported), bytes, ImmutableList.of(device), driver);
   }
 
   private static MappedBlock map(

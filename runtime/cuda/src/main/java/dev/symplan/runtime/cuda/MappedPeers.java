@@ -3,20 +3,18 @@ package dev.symplan.runtime.cuda;
 import com.google.common.collect.HashBasedTable;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
-import com.google.common.collect.Sets;
+import com.google.common.collect.ImmutableSortedSet;
 import com.google.common.collect.Table;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;
 import java.util.EnumMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * The memory of ranks in other processes of this host, mapped into this one: each process sends the
- * handles of its own to the others.
+ * The memory of ranks in other processes, mapped into this one: each process sends the handles of
+ * its own to the others.
  */
 final class MappedPeers implements Peers {
 
@@ -73,44 +71,40 @@ final class MappedPeers implements Peers {
   }
 
   private final int rank;
+  private final ImmutableSortedSet<Integer> peers;
   private final Own own;
   private final Table<Integer, Region, MappedBlock> mapped = HashBasedTable.create();
 
-  MappedPeers(int rank, Own own) {
+  /**
+   * @param peers whose memory this rank reaches, and who reach its own
+   */
+  MappedPeers(int rank, ImmutableSortedSet<Integer> peers, Own own) {
     this.rank = rank;
+    this.peers = peers;
     this.own = own;
   }
 
   /**
-   * Maps the memory of the ranks of this host; all ranks call this at once, each in the thread of
-   * its GPU.
+   * Maps the memory of the peers; all ranks call this at once, each in the thread of its GPU.
    *
    * @param timeout how long to wait for a handle that was promised
    * @throws dev.symplan.runtime.failure.RunException when the handles cannot be passed or mapped
    */
   void exchange(World world, Duration timeout) {
-    var peers = Sets.difference(world.ranksHere(), ImmutableSet.of(rank));
     int expected = peers.size() * Region.values().length;
-    HandleExchange.exchange(
-        world, "memory handles", sent -> export(sent, peers), expected, this::take, timeout);
+    HandleExchange.exchange(world, "memory handles", this::export, expected, this::take, timeout);
   }
 
-  private void export(List<HandleExchange.Sent> sent, Set<Integer> peers) {
-    if (peers.isEmpty()) {
-      return;
-    }
+  private void export(HandleExchange.Outbox outbox) {
     for (var region : Region.values()) {
       var block = own.block(region);
-      int descriptor = own.driver.export(block.handle());
-      for (int peer : peers) {
-        sent.add(new HandleExchange.Sent(peer, region.ordinal(), block.bytes(), descriptor));
-      }
+      outbox.add(peers, region.ordinal(), block.bytes(), block.handle(), own.driver);
     }
   }
 
-  private void take(int from, int label, long bytes, int descriptor) {
+  private void take(int from, int label, long bytes, Shareable exported) {
     mapped.put(
-        from, Region.values()[label], MappedBlock.of(descriptor, bytes, own.device, own.driver));
+        from, Region.values()[label], MappedBlock.of(exported, bytes, own.device, own.driver));
   }
 
   @Override

@@ -19,10 +19,13 @@ interface MemoryDriver {
   long create(int device, long bytes);
 
   /** {@return a new file descriptor of a handle, for another process; the caller closes it} */
-  int export(long handle);
+  Shareable.Descriptor export(long handle);
 
-  /** {@return a handle of this process for what a file descriptor stands for} */
-  long importHandle(int descriptor);
+  /** {@return the same for a process of another host, if the driver was made for a fabric} */
+  Shareable.Fabric exportToFabric(long handle);
+
+  /** {@return a handle of this process for what another one has exported} */
+  long importHandle(Shareable shareable);
 
   /** {@return where addresses begin that nothing is mapped to} */
   long reserve(long bytes, long alignment);

@@ -3,6 +3,7 @@ package dev.symplan.runtime.cuda;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.ImmutableSortedSet;
+import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.World;
@@ -125,24 +126,24 @@ final class MulticastMember {
     keep(number, object);
   }
 
-  private void export(List<HandleExchange.Sent> sent) {
+  private void export(HandleExchange.Outbox outbox) {
     for (int number : numbers(true)) {
-      int descriptor = driver.export(Objects.requireNonNull(objects.get(number)).handle());
-      for (int peer : team(number)) {
-        if (peer != rank) {
-          sent.add(new HandleExchange.Sent(peer, number, arena.bytes(), descriptor));
-        }
-      }
+      outbox.add(
+          Sets.difference(team(number), ImmutableSet.of(rank)),
+          number,
+          arena.bytes(),
+          Objects.requireNonNull(objects.get(number)).handle(),
+          driver);
     }
   }
 
-  private void take(int from, int number, long bytes, int descriptor) {
+  private void take(int from, int number, long bytes, Shareable exported) {
     if (!others().contains(number) || team(number).first() != from || bytes != arena.bytes()) {
       throw new RunException(
           "rank %s: rank %s sent a multicast object %s of %s bytes, but the arena here has %s"
               .formatted(rank, from, number, bytes, arena.bytes()));
     }
-    keep(number, MulticastObject.of(descriptor, driver));
+    keep(number, MulticastObject.of(exported, driver));
   }
 
   private void add() {

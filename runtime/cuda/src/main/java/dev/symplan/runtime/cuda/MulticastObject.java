@@ -17,8 +17,8 @@ final class MulticastObject {
   }
 
   /** {@return another process's, whose taker is its first user} */
-  static MulticastObject of(int descriptor, MemoryDriver driver) {
-    return new MulticastObject(driver.importHandle(descriptor));
+  static MulticastObject of(Shareable exported, MemoryDriver driver) {
+    return new MulticastObject(driver.importHandle(exported));
   }
 
   long handle() {

@@ -2,16 +2,20 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.collect.ImmutableSortedSet;
+import com.google.common.collect.Sets;
 import com.google.common.primitives.Bytes;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Host;
+import dev.symplan.runtime.launch.PlanAgreement;
 import dev.symplan.runtime.launch.World;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Set;
 import org.bytedeco.cuda.global.cudart;
 
 /** Connects a session of one rank with the processes of the other ranks. */
@@ -27,6 +31,16 @@ final class Processes {
    * @throws RunException when none exists, or when two ranks of a host have the same
    */
   static ImmutableSortedMap<Integer, Integer> device(World world) {
+    int device = own(world);
+    var buses =
+        world.gather("GPUs", busId(device, world.rank()).getBytes(StandardCharsets.UTF_8)).stream()
+            .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+            .toList();
+    requireSeparate(buses, world.hosts());
+    return ImmutableSortedMap.of(world.rank(), device);
+  }
+
+  private static int own(World world) {
     int count = Devices.count();
     int device = count == 1 ? 0 : world.localRank();
     if (device >= count) {
@@ -34,12 +48,13 @@ final class Processes {
           "rank %s is process %s of its host, which has only GPUs 0 to %s"
               .formatted(world.rank(), world.localRank(), count - 1));
     }
-    var buses =
-        world.gather("GPUs", busId(device, world.rank()).getBytes(StandardCharsets.UTF_8)).stream()
-            .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
-            .toList();
-    requireSeparate(buses, world.hosts());
-    return ImmutableSortedMap.of(world.rank(), device);
+    return device;
+  }
+
+  /** {@return how far the memory of each rank reaches} */
+  static ImmutableList<Host> domains(World world) {
+    return FabricDomains.of(
+        world, () -> CudaMemoryDriver.hasFabric(own(world), new Check(world.rank())));
   }
 
   /**
@@ -78,10 +93,12 @@ final class Processes {
       World world,
       Duration timeout) {
     int rank = world.rank();
+    var reached = PlanAgreement.peers(executable, rank);
     local.start(
         () -> {
           int device = local.device();
-          var driver = new CudaMemoryDriver(new Check(rank));
+          var driver =
+              new CudaMemoryDriver(new Check(rank), !world.ranksHere().containsAll(reached));
           var own = new MappedPeers.Own(device, ImmutableList.of(device), teams, driver);
           local.open(
               executable.ranks().get(rank),
@@ -89,7 +106,9 @@ final class Processes {
               executable.symmetricBytes(),
               own,
               timeout);
-          var peers = peers(world, own, local.gpu(), timeout);
+          var all = Sets.union(Sets.difference(world.ranksHere(), Set.of(rank)), reached);
+          var mapped = new MappedPeers(rank, ImmutableSortedSet.copyOf(all), own);
+          var peers = peers(world, mapped, own, local.gpu(), timeout);
           if (!teams.isEmpty()) {
             var member = own.member(rank);
             local.gpu().onClose(member::close);
@@ -105,8 +124,8 @@ final class Processes {
   }
 
   /** The memory of a host's ranks on all of them, on every host, or on none: all need to know. */
-  private static Peers peers(World world, MappedPeers.Own own, Gpu gpu, Duration timeout) {
-    var peers = new MappedPeers(world.rank(), own);
+  private static Peers peers(
+      World world, MappedPeers peers, MappedPeers.Own own, Gpu gpu, Duration timeout) {
     gpu.onClose(peers::close);
     var problem = AllOrNone.problem(world, "peers' memory", () -> peers.exchange(world, timeout));
     if (problem.isEmpty()) {

@@ -5,15 +5,21 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.ImmutableSortedSet;
+import com.google.common.collect.Sets;
 import dev.symplan.runtime.cuda.Peers.Region;
 import dev.symplan.runtime.cuda.RecordingDriver.Machine;
+import dev.symplan.runtime.launch.Host;
 import dev.symplan.runtime.launch.World;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What processes call of the driver to reach each other's memory, against one that is none. */
 @Timeout(240)
@@ -25,10 +31,17 @@ class MappedPeersTest {
   private final Machine machine = new Machine();
 
   private static void exchange(World world, RecordingDriver driver) {
+    exchange(world, world.ranksHere(), driver);
+  }
+
+  private static void exchange(
+      World world, ImmutableSortedSet<Integer> reached, RecordingDriver driver) {
     int rank = world.rank();
     var check = new Check(rank);
     var own = new MappedPeers.Own(rank, ImmutableList.of(rank), NONE, driver);
-    var peers = new MappedPeers(rank, own);
+    var peers =
+        new MappedPeers(
+            rank, ImmutableSortedSet.copyOf(Sets.difference(reached, ImmutableSet.of(rank))), own);
     var releases = new ArrayList<Runnable>();
     try {
       AllOrNone.check(
@@ -43,15 +56,15 @@ class MappedPeersTest {
       releases.add(peers::close);
       AllOrNone.check(world, "peers", () -> peers.exchange(world, Worlds.TIMEOUT));
       var addresses = new HashSet<Long>();
-      for (int peer : world.ranksHere()) {
+      for (int peer : reached) {
         for (var region : Region.values()) {
           addresses.add(peers.base(peer, region));
         }
       }
-      assertThat(addresses).hasSize(world.ranksHere().size() * Region.values().length);
+      assertThat(addresses).hasSize(reached.size() * Region.values().length);
       for (int peer = 0; peer < RANKS; peer++) {
         int other = peer;
-        if (!world.ranksHere().contains(peer)) {
+        if (!reached.contains(peer)) {
           assertThatThrownBy(() -> peers.base(other, Region.ARENA))
               .isInstanceOf(IllegalStateException.class);
         }
@@ -62,8 +75,13 @@ class MappedPeersTest {
   }
 
   private List<RecordingDriver> drivers(int failingRank, int failing) {
+    return drivers(failingRank, failing, false);
+  }
+
+  private List<RecordingDriver> drivers(int failingRank, int failing, boolean fabric) {
     return IntStream.range(0, RANKS)
-        .mapToObj(rank -> new RecordingDriver(machine, rank, rank == failingRank ? failing : -1))
+        .mapToObj(
+            rank -> new RecordingDriver(machine, rank, rank == failingRank ? failing : -1, fabric))
         .toList();
   }
 
@@ -83,7 +101,7 @@ class MappedPeersTest {
     }
     assertThat(machine.wrong()).isEmpty();
     assertThat(machine.held()).isEmpty();
-    assertThat(RecordingDriver.openDescriptors()).isZero();
+    assertThat(machine.openDescriptors()).isZero();
   }
 
   /** Ranks 0 and 2 are on one host, rank 1 on another one: nobody sends it anything. */
@@ -104,16 +122,71 @@ class MappedPeersTest {
     }
     assertThat(machine.wrong()).isEmpty();
     assertThat(machine.held()).isEmpty();
-    assertThat(RecordingDriver.openDescriptors()).isZero();
+    assertThat(machine.openDescriptors()).isZero();
+  }
+
+  /** Ranks 0 and 2 are on one host, rank 1 on another one of their fabric. */
+  private static List<String> runOverFabric(List<RecordingDriver> drivers) {
+    return Worlds.failures(
+        RANKS,
+        rank -> rank == 1 ? "b" : "a",
+        world -> exchange(world, ImmutableSortedSet.of(0, 1, 2), drivers.get(world.rank())));
   }
 
   @Test
-  void allHearOfAFailureAndKeepNothing() {
-    var usual = drivers(-1, -1);
-    run(usual);
+  void fabricHandlesGoToOtherHosts() {
+    var drivers = drivers(-1, -1, true);
+    assertThat(runOverFabric(drivers)).containsOnly("");
+    for (int rank = 0; rank < RANKS; rank++) {
+      var calls = drivers.get(rank).calls();
+      int near = rank == 1 ? 0 : 1;
+      int far = rank == 1 ? 2 : 1;
+      int regions = Region.values().length;
+      assertThat(calls).filteredOn(call -> call.matches("export \\d+")).hasSize(near * regions);
+      assertThat(calls).filteredOn(call -> call.matches("export .* fabric")).hasSize(regions);
+      assertThat(calls).filteredOn(call -> call.matches("import \\d+")).hasSize(near * regions);
+      assertThat(calls).filteredOn(call -> call.matches("import .* fabric")).hasSize(far * regions);
+    }
+    assertThat(machine.wrong()).isEmpty();
+    assertThat(machine.held()).isEmpty();
+    assertThat(machine.openDescriptors()).isZero();
+  }
+
+  /** What a driver made without a fabric in mind has no handle for other hosts. */
+  @Test
+  void withoutAFabricOtherHostsAreNotReached() {
+    assertThat(runOverFabric(drivers(-1, -1)))
+        .allSatisfy(failure -> assertThat(failure).contains("not made for a fabric"));
+    assertThat(machine.held()).isEmpty();
+  }
+
+  @Test
+  void domainsAreHostsOrAFabric() {
+    for (boolean all : new boolean[] {true, false}) {
+      assertThat(
+              Worlds.failures(
+                  4,
+                  rank -> "host" + rank / 2,
+                  world -> {
+                    var domains = FabricDomains.of(world, () -> all || world.rank() < 3);
+                    assertThat(domains.get(0).id()).isEqualTo(domains.get(1).id());
+                    assertThat(domains.get(0).id().equals(domains.get(2).id())).isEqualTo(all);
+                    assertThat(domains).extracting(Host::name).contains("host0", "host1");
+                  }))
+          .containsOnly("");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void allHearOfAFailureAndKeepNothing(boolean fabric) {
+    Function<List<RecordingDriver>, List<String>> run =
+        fabric ? MappedPeersTest::runOverFabric : MappedPeersTest::run;
+    var usual = drivers(-1, -1, fabric);
+    run.apply(usual);
     for (int failing = 0; failing < usual.get(1).calls().size(); failing++) {
-      var drivers = drivers(1, failing);
-      var failures = run(drivers);
+      var drivers = drivers(1, failing, fabric);
+      var failures = run.apply(drivers);
       assertThat(failures.get(1)).contains("as told");
       assertThat(machine.wrong()).isEmpty();
       if (drivers.get(1).failsToUndo()) {
@@ -122,6 +195,6 @@ class MappedPeersTest {
       assertThat(failures).allMatch(text -> text.contains("as told"));
       assertThat(machine.held()).as(failures.get(1)).isEmpty();
     }
-    assertThat(RecordingDriver.openDescriptors()).isZero();
+    assertThat(machine.openDescriptors()).isZero();
   }
 }

@@ -53,8 +53,12 @@ class MulticastMemberTest {
     final int rank;
 
     Rank(Machine machine, int rank, int failing, ImmutableList<Integer> devices) {
+      this(new RecordingDriver(machine, rank, failing), rank, devices);
+    }
+
+    Rank(RecordingDriver driver, int rank, ImmutableList<Integer> devices) {
       this.rank = rank;
-      driver = new RecordingDriver(machine, rank, failing);
+      this.driver = driver;
       check = new Check(rank);
       own = new MappedPeers.Own(rank, devices, TEAMS, driver);
     }
@@ -254,9 +258,40 @@ class MulticastMemberTest {
         if (!failed.ranks().get(rank).driver.failsToUndo()) {
           assertThat(failed.machine().held()).as(failed.calls(rank).get(failing)).isEmpty();
         }
+        assertThat(failed.machine().openDescriptors()).isZero();
       }
     }
-    assertThat(RecordingDriver.openDescriptors()).isZero();
+  }
+
+  /** Rank 1 is on another host of the fabric; it leads a team, and is in one that rank 0 leads. */
+  @Test
+  void objectsOfAFabricGoToOtherHosts() {
+    var machine = new Machine();
+    var ranks =
+        IntStream.range(0, RANKS)
+            .mapToObj(
+                rank ->
+                    new Rank(
+                        new RecordingDriver(machine, rank, -1, true), rank, ImmutableList.of(rank)))
+            .toList();
+    assertThat(
+            Worlds.failures(
+                RANKS,
+                rank -> rank == 1 ? "b" : "a",
+                world -> join(world, ranks.get(world.rank()))))
+        .containsOnly("");
+    assertThat(machine.wrong()).isEmpty();
+    assertThat(machine.held()).isEmpty();
+    assertThat(ranks.get(0).driver.calls())
+        .filteredOn(call -> call.startsWith("export"))
+        .satisfiesExactlyInAnyOrder(
+            call -> assertThat(call).doesNotContain("fabric"),
+            call -> assertThat(call).contains("fabric"));
+    assertThat(ranks.get(1).driver.calls())
+        .filteredOn(call -> call.contains("port"))
+        .hasSize(2)
+        .allMatch(call -> call.endsWith("fabric"));
+    assertThat(machine.openDescriptors()).isZero();
   }
 
   private static Plan plan(String groups) {

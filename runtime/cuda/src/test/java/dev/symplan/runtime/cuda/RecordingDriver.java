@@ -10,6 +10,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -18,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * The driver, as its documentation has it, without a GPU: it writes down what a rank calls, refuses
@@ -25,7 +27,7 @@ import java.util.TreeMap;
  * the test.
  */
 final class RecordingDriver implements MemoryDriver {
-  private static final String NAME = "symplan-recorded-handle";
+  private static final AtomicInteger MACHINES = new AtomicInteger();
   static final long GRANULARITY = 4096;
   static final long PER_GPU = 3 * GRANULARITY;
 
@@ -36,17 +38,20 @@ final class RecordingDriver implements MemoryDriver {
       final int device;
       final int devices;
       final long bytes;
+      final boolean fabric;
       final Set<Integer> added = new HashSet<>();
       final Map<Integer, Long> bound = new TreeMap<>();
       int handles = 1;
 
-      Thing(int device, int devices, long bytes) {
+      Thing(int device, int devices, long bytes, boolean fabric) {
         this.device = device;
         this.devices = devices;
         this.bytes = bytes;
+        this.fabric = fabric;
       }
     }
 
+    private final String name = "symplan-recorded-%s-".formatted(MACHINES.incrementAndGet());
     private final Map<Long, Thing> things = new TreeMap<>();
     private final Map<Long, Long> reserved = new TreeMap<>();
     private final Map<Long, Long> mapped = new TreeMap<>();
@@ -69,6 +74,23 @@ final class RecordingDriver implements MemoryDriver {
       return held;
     }
 
+    /** {@return how many descriptors of exported handles this process has not closed} */
+    long openDescriptors() {
+      try (var files = Files.list(Path.of("/proc/self/fd"))) {
+        return files.filter(this::isExported).count();
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+
+    private boolean isExported(Path file) {
+      try {
+        return Files.readSymbolicLink(file).toString().contains(name);
+      } catch (IOException e) {
+        return false;
+      }
+    }
+
     /** {@return what a driver would have waited for, for ever, or what has no defined result} */
     synchronized List<String> wrong() {
       return List.copyOf(wrong);
@@ -78,15 +100,26 @@ final class RecordingDriver implements MemoryDriver {
   private final Machine machine;
   private final int rank;
   private final int failing;
+  private final boolean fabric;
   private final List<String> calls = new ArrayList<>();
 
   /**
    * @param failing which call fails, from 0 on; none if it is negative
    */
   RecordingDriver(Machine machine, int rank, int failing) {
+    this(machine, rank, failing, false);
+  }
+
+  /**
+   * The same.
+   *
+   * @param fabric whether other hosts are to map what is made
+   */
+  RecordingDriver(Machine machine, int rank, int failing, boolean fabric) {
     this.machine = machine;
     this.rank = rank;
     this.failing = failing;
+    this.fabric = fabric;
   }
 
   /** {@return what was called, with the arguments} */
@@ -134,7 +167,7 @@ final class RecordingDriver implements MemoryDriver {
 
   private long make(int device, int devices, long bytes) {
     long handle = ++machine.handlesMade;
-    machine.things.put(handle, new Machine.Thing(device, devices, bytes));
+    machine.things.put(handle, new Machine.Thing(device, devices, bytes, fabric));
     return handle;
   }
 
@@ -156,7 +189,7 @@ final class RecordingDriver implements MemoryDriver {
   }
 
   @Override
-  public int export(long handle) {
+  public Shareable.Descriptor export(long handle) {
     synchronized (machine) {
       call("export " + handle);
       thing(handle);
@@ -167,30 +200,23 @@ final class RecordingDriver implements MemoryDriver {
               FunctionDescriptor.of(
                   ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.JAVA_INT));
       try (var arena = Arena.ofConfined()) {
-        int descriptor = (int) create.invokeExact(arena.allocateFrom(NAME), 0);
+        int descriptor = (int) create.invokeExact(arena.allocateFrom(machine.name), 0);
         assertThat(descriptor).isPositive();
         Files.writeString(file(descriptor), Long.toString(handle));
-        return descriptor;
+        return new Shareable.Descriptor(descriptor);
       } catch (Throwable e) {
         throw new AssertionError(e);
       }
     }
   }
 
-  /** {@return how many descriptors of exported handles this process has not closed} */
-  static long openDescriptors() {
-    try (var files = Files.list(Path.of("/proc/self/fd"))) {
-      return files.filter(RecordingDriver::isExported).count();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-  }
-
-  private static boolean isExported(Path file) {
-    try {
-      return Files.readSymbolicLink(file).toString().contains(NAME);
-    } catch (IOException e) {
-      return false;
+  @Override
+  public Shareable.Fabric exportToFabric(long handle) {
+    synchronized (machine) {
+      call("export %s to the fabric".formatted(handle));
+      require(thing(handle).fabric, "not made for a fabric");
+      return Shareable.Fabric.of(
+          ByteBuffer.allocate(Shareable.Fabric.BYTES).putLong(handle).array());
     }
   }
 
@@ -199,16 +225,25 @@ final class RecordingDriver implements MemoryDriver {
   }
 
   @Override
-  public long importHandle(int descriptor) {
+  public long importHandle(Shareable shareable) {
     synchronized (machine) {
-      try {
-        long handle = Long.parseLong(Files.readString(file(descriptor)));
-        call("import " + handle);
-        thing(handle).handles++;
-        return handle;
-      } catch (IOException e) {
-        throw new UncheckedIOException(e);
-      }
+      long handle =
+          switch (shareable) {
+            case Shareable.Descriptor(int number) -> read(number);
+            case Shareable.Fabric exported -> ByteBuffer.wrap(exported.toBytes()).getLong();
+          };
+      var from = shareable instanceof Shareable.Fabric ? " from the fabric" : "";
+      call("import %s%s".formatted(handle, from));
+      thing(handle).handles++;
+      return handle;
+    }
+  }
+
+  private static long read(int descriptor) {
+    try {
+      return Long.parseLong(Files.readString(file(descriptor)));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 
