@@ -12,7 +12,7 @@ import java.util.Random;
 
 /** What ops with a rule do: they copy what they copy, and hash everything else. */
 final class KnownOps {
-  private static final long MOST_PARTS = 1 << 16;
+  private static final long MAX_PARTS = 1 << 16;
   private static final int SAMPLES = 4;
 
   private KnownOps() {}
@@ -99,7 +99,7 @@ final class KnownOps {
       return;
     }
     long outer = outer(op);
-    if (!isUniform(op) || outer == 0 || outer * op.operands().size() > MOST_PARTS) {
+    if (!isUniform(op) || outer == 0 || outer * op.operands().size() > MAX_PARTS) {
       hash(op, rank);
       return;
     }

@@ -7,7 +7,7 @@ import java.util.List;
 /** Where a tensor is: another object for each tensor, which ops without a rule may move. */
 final class Place {
   /** Tensors of more runs than these are known by samples where their layout may change. */
-  private static final long MOST_RUNS = 1 << 16;
+  private static final long MAX_RUNS = 1 << 16;
 
   private static final int SAMPLES = 4096;
 
@@ -114,7 +114,7 @@ final class Place {
   List<Piece> read(TensorType type) {
     check(type);
     var layout = Layout.ofElements(type);
-    if (layout.count() > MOST_RUNS) {
+    if (layout.count() > MAX_RUNS) {
       return List.of(new Piece(samples(type), 0, type.bytes()));
     }
     var pieces = new ArrayList<Piece>();
@@ -149,7 +149,7 @@ final class Place {
   void write(TensorType type, List<Piece> elements) {
     check(type);
     var layout = Layout.ofElements(type);
-    if (layout.count() > MOST_RUNS) {
+    if (layout.count() > MAX_RUNS) {
       fill(type, Piece.mix(Piece.hash(elements), type.strides().hashCode()));
       return;
     }

@@ -30,7 +30,7 @@ final class Ejection {
   private static final int TRIES = 20;
 
   /** The smallest part of the excess over the target that a try is to remove. */
-  private static final double LEAST_PART = 1.0 / 32;
+  private static final double MIN_PART = 1.0 / 32;
 
   /** With which part tries go on after the smallest one failed. */
   private static final double NEXT_PART = 1.0 / 4;
@@ -109,7 +109,7 @@ final class Ejection {
         System.arraycopy(offsets, 0, best, 0, best.length);
         height = items.height(best);
         part = Math.min(1, part * 2);
-      } else if (part / 2 >= LEAST_PART && height - goal > 1) {
+      } else if (part / 2 >= MIN_PART && height - goal > 1) {
         part /= 2;
       } else {
         part = NEXT_PART;

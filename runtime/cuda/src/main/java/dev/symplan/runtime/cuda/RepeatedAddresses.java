@@ -19,10 +19,10 @@ import java.util.function.Supplier;
 final class RepeatedAddresses<T> {
 
   /** The maximum number of objects. */
-  static final int MOST_MADE = 8;
+  static final int MAX_MADE = 8;
 
   /** The maximum number of sets of addresses to remember. */
-  static final int MOST_SEEN = 64;
+  static final int MAX_SEEN = 64;
 
   /** Without a value where addresses were there once. */
   private final Map<ImmutableLongArray, Optional<T>> seen = new LinkedHashMap<>(16, 0.75f, true);
@@ -34,13 +34,13 @@ final class RepeatedAddresses<T> {
     var found = seen.get(addresses);
     if (found == null) {
       seen.put(addresses, Optional.empty());
-      dropEldest(MOST_SEEN, false);
+      dropEldest(MAX_SEEN, false);
       return Optional.empty();
     }
     if (found.isEmpty()) {
       found = Optional.of(make.get());
       seen.put(addresses, found);
-      dropEldest(MOST_MADE, true);
+      dropEldest(MAX_MADE, true);
     }
     return found;
   }

@@ -28,17 +28,17 @@ class RepeatedAddressesTest {
 
   @Test
   void dropsWhatWasNotUsedForLongest() {
-    for (int i = 0; i <= RepeatedAddresses.MOST_MADE; i++) {
+    for (int i = 0; i <= RepeatedAddresses.MAX_MADE; i++) {
       assertThat(get(i)).isEmpty();
     }
-    for (int i = 0; i < RepeatedAddresses.MOST_MADE; i++) {
+    for (int i = 0; i < RepeatedAddresses.MAX_MADE; i++) {
       assertThat(get(i)).contains(i + 1);
     }
     assertThat(get(0)).contains(1);
-    assertThat(get(RepeatedAddresses.MOST_MADE)).contains(RepeatedAddresses.MOST_MADE + 1);
+    assertThat(get(RepeatedAddresses.MAX_MADE)).contains(RepeatedAddresses.MAX_MADE + 1);
     assertThat(repeated.dropped()).containsExactly(2);
     assertThat(repeated.dropped()).isEmpty();
-    assertThat(repeated.all()).hasSize(RepeatedAddresses.MOST_MADE).doesNotContain(2);
+    assertThat(repeated.all()).hasSize(RepeatedAddresses.MAX_MADE).doesNotContain(2);
     // It begins anew.
     assertThat(get(1)).isEmpty();
   }
@@ -46,7 +46,7 @@ class RepeatedAddressesTest {
   @Test
   void forgetsAddressesThatDoNotComeAgain() {
     assertThat(get(0)).isEmpty();
-    for (int i = 1; i <= RepeatedAddresses.MOST_SEEN; i++) {
+    for (int i = 1; i <= RepeatedAddresses.MAX_SEEN; i++) {
       assertThat(get(i)).isEmpty();
     }
     assertThat(get(0)).isEmpty();
@@ -57,7 +57,7 @@ class RepeatedAddressesTest {
   void dropsWhatItMadeWithItsAddresses() {
     assertThat(get(0)).isEmpty();
     assertThat(get(0)).contains(1);
-    for (int i = 1; i <= RepeatedAddresses.MOST_SEEN; i++) {
+    for (int i = 1; i <= RepeatedAddresses.MAX_SEEN; i++) {
       assertThat(get(i)).isEmpty();
     }
     assertThat(repeated.dropped()).containsExactly(1);

@@ -76,7 +76,7 @@ class Page {
   #choices() {
     const select = document.getElementById('graph');
     const graphs = this.reports[0].graphs;
-    select.replaceChildren(...graphs.map((graph, i) => el('option', {value: i}, `ranks ${Words.ranks(graph.ranks)}`)));
+    select.replaceChildren(...graphs.map((graph, i) => el('option', {value: i}, Words.ranks(graph.ranks))));
     select.hidden = graphs.length < 2;
     select.addEventListener('change', () => this.#show());
   }

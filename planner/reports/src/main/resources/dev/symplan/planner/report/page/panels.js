@@ -253,8 +253,8 @@ class Panels {
     const {peak} = report;
     const advised = range(0, peak.count).find((row) => peak.get('title', row).startsWith('advice'));
     if (advised === undefined) {
-      return card(el('p', {}, 'This page was made from a plan alone. To try other plans, make it from the graph: ',
-        el('code', {}, 'symplan dump GRAPH --format html'), '.'));
+      return card(el('p', {}, 'No changes were tried: this page was made from a plan file, or with ',
+        el('code', {}, '--no-advice'), '. To try some: ', el('code', {}, 'symplan dump GRAPH --format html'), '.'));
     }
     const advice = peak.children(advised);
     const {below} = peak;

@@ -49,7 +49,7 @@ const Words = {
       }
       parts.push(from === ranks[i] ? `${from}` : `${from}–${ranks[i]}`);
     }
-    return parts.join(', ');
+    return `${ranks.length === 1 ? 'rank' : 'ranks'} ${parts.join(', ')}`;
   },
 
   /** In which steps a buffer is in use. */
