@@ -132,7 +132,8 @@ class Gather(nn.Module):
         self.dim = dim
 
     def forward(self, x):
-        return collectives.all_gather_tensor(x * 1.5, self.dim, dist.group.WORLD)
+        gathered = collectives.all_gather_tensor(x * 1.5, 0, dist.group.WORLD)
+        return gathered if self.dim == 0 else torch.cat(gathered.chunk(dist.get_world_size()), self.dim)
 
 
 class ReduceScatter(nn.Module):
