@@ -67,7 +67,7 @@ final class ExprParser {
   /**
    * {@return the expressions of a text, between which there are semicolons}
    *
-   * @param macros finds functions that are no primitives
+   * @param macros finds functions that are not primitives
    * @throws IllegalArgumentException when the text is not such a list
    */
   static ImmutableList<Expr> parse(String text, Function<String, Optional<Macro>> macros) {

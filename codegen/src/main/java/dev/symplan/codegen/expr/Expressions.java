@@ -80,7 +80,7 @@ public final class Expressions {
   }
 
   /**
-   * {@return the expression of a text that is no op}
+   * {@return the expression of a text that does not belong to an op}
    *
    * @throws IllegalArgumentException when the text is not an expression
    */

@@ -23,7 +23,7 @@ public final class Rounding {
     return Float.intBitsToFloat(bits << BF16_SHIFT);
   }
 
-  /** {@return a number as the type has it; the same where it is no float of at most 32 bits} */
+  /** {@return a number, rounded to a float type of at most 32 bits; unchanged for other types} */
   public static double round(double value, DType dtype) {
     return switch (dtype) {
       case F32 -> (float) value;

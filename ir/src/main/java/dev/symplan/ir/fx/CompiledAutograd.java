@@ -24,10 +24,10 @@ final class CompiledAutograd {
   /**
    * {@return the arguments of a graph, of compiled autograd or not}
    *
-   * @param rewriting of the graph; what is taken out of the lists gets its name there
+   * @param writer of the graph; what is taken out of the lists gets its name there
    */
   static ImmutableList<Param> params(
-      FxFunction function, Rewriting rewriting, DiagnosticSink sink) {
+      FxFunction function, StatementWriter writer, DiagnosticSink sink) {
     var lists =
         function.params().stream()
             .filter(param -> param.type().isEmpty())
@@ -36,7 +36,7 @@ final class CompiledAutograd {
     if (!lists.contains("inputs") || !lists.contains("sizes")) {
       return function.params();
     }
-    for (var hook : rewriting.items("hooks").stream().limit(1).toList()) {
+    for (var hook : writer.items("hooks").stream().limit(1).toList()) {
       sink.report(
           Diagnostic.error(
               DiagnosticCode.UNSUPPORTED,
@@ -48,7 +48,7 @@ final class CompiledAutograd {
     var params = ImmutableList.<Param>builder();
     for (var list : List.of("inputs", "sizes")) {
       var items = new TreeMap<Long, Statement>();
-      for (var item : rewriting.items(list)) {
+      for (var item : writer.items(list)) {
         if (item.value() instanceof FxExpr.Index(_, FxExpr.Int(long i))
             && i >= 0
             && i < MAX_ARGUMENTS) {
@@ -60,14 +60,13 @@ final class CompiledAutograd {
         @Nullable Statement item = items.get(i);
         if (item == null) {
           // A hole: nothing reads the argument at this place.
-          params.add(
-              new Param(rewriting.unique(list + "_" + i), Optional.empty(), function.span()));
+          params.add(new Param(writer.unique(list + "_" + i), Optional.empty(), function.span()));
         } else {
           params.add(new Param(item.name(), item.type(), item.span()));
           values.put(new FxExpr.Int(i), new FxExpr.Name(item.name()));
         }
       }
-      rewriting.renaming().takeApart(list, values.buildOrThrow());
+      writer.renaming().takeApart(list, values.buildOrThrow());
     }
     return params.build();
   }

@@ -14,18 +14,18 @@ final class Effects {
 
   /** {@return whether the statement was taken apart; if not, nothing is added} */
   static boolean takeApart(
-      Rewriting rewriting, OpTargets targets, Statement statement, FxExpr.Call call) {
+      StatementWriter writer, OpTargets targets, Statement statement, FxExpr.Call call) {
     var op = HigherOrder.operator(call, 1);
     if (op.isEmpty()) {
       return false;
     }
-    var items = rewriting.items(statement.name());
+    var items = writer.items(statement.name());
     boolean several =
         targets
             .schema(op.get(), ImmutableSet.of())
             .map(schema -> schema.results().size() > 1)
-            .orElse(rewriting.item(statement.name(), new FxExpr.Int(2)).isPresent());
-    var first = rewriting.item(statement.name(), new FxExpr.Int(1)).filter(item -> !several);
+            .orElse(writer.item(statement.name(), new FxExpr.Int(2)).isPresent());
+    var first = writer.item(statement.name(), new FxExpr.Int(1)).filter(item -> !several);
     var name = first.map(Statement::name).orElse(statement.name());
     var results = new LinkedHashMap<FxExpr, FxExpr>();
     results.put(new FxExpr.Int(0), call.args().getFirst());
@@ -38,13 +38,13 @@ final class Effects {
                 : new FxExpr.Name(name));
       }
     }
-    rewriting.emit(
+    writer.emit(
         statement,
         name,
         first.flatMap(Statement::type),
         new FxExpr.Call(
             op.get(), call.args().subList(2, call.args().size()), call.keywords(), call.span()));
-    rewriting.renaming().takeApart(statement.name(), ImmutableMap.copyOf(results));
+    writer.renaming().takeApart(statement.name(), ImmutableMap.copyOf(results));
     return true;
   }
 }

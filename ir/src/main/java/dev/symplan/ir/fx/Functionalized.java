@@ -31,15 +31,15 @@ final class Functionalized {
     }
   }
 
-  private final Rewriting rewriting;
+  private final StatementWriter writer;
   private final Statement statement;
   private final FxExpr.Call call;
   private final OpSchema schema;
   private final Map<String, FxExpr> keywords;
 
   private Functionalized(
-      Rewriting rewriting, Statement statement, FxExpr.Call call, OpSchema schema) {
-    this.rewriting = rewriting;
+      StatementWriter writer, Statement statement, FxExpr.Call call, OpSchema schema) {
+    this.writer = writer;
     this.statement = statement;
     this.call = call;
     this.schema = schema;
@@ -51,13 +51,13 @@ final class Functionalized {
    * operator has no schema that says what it writes.
    */
   static boolean takeApart(
-      Rewriting rewriting, OpTargets targets, Statement statement, FxExpr.Call call) {
+      StatementWriter writer, OpTargets targets, Statement statement, FxExpr.Call call) {
     var op = HigherOrder.operator(call, 0);
     var schema = op.flatMap(target -> targets.schema(target, given(call)));
     if (schema.isEmpty() || schema.get().isUnbounded()) {
       return false;
     }
-    var one = new Functionalized(rewriting, statement, call, schema.get());
+    var one = new Functionalized(writer, statement, call, schema.get());
     try {
       if (!call.keywords().containsKey(BASES)) {
         one.first(op.get());
@@ -101,7 +101,7 @@ final class Functionalized {
     for (var param : written()) {
       var value = keywords.getOrDefault(param.name(), FxExpr.None.NONE);
       boolean copied = names(only, new FxExpr.Str(param.name()));
-      var copy = copied ? rewriting.copied(statement, value, at(slot), param.name()) : value;
+      var copy = copied ? writer.copied(statement, value, at(slot), param.name()) : value;
       if (keywords.containsKey(param.name())) {
         keywords.put(param.name(), copy);
       }
@@ -128,7 +128,7 @@ final class Functionalized {
       var slot = at(resultSlots() + i);
       var copy =
           names(only, at(i))
-              ? rewriting.copied(statement, bases.get(i), slot, "base_" + i)
+              ? writer.copied(statement, bases.get(i), slot, "base_" + i)
               : bases.get(i);
       copies.put(slot, copy);
       copyOf.add(copy);
@@ -176,7 +176,7 @@ final class Functionalized {
   }
 
   private boolean startsItsStorage(String base) {
-    return rewriting.isFresh(base) || rewriting.isInput(base);
+    return writer.isFresh(base) || writer.isInput(base);
   }
 
   private FxExpr list(String prefix, ImmutableList<FxExpr> bases) {
@@ -216,8 +216,8 @@ final class Functionalized {
   }
 
   private FxExpr view(String prefix, String target, FxExpr... args) {
-    var name = rewriting.unique(statement.name() + prefix);
-    rewriting.emit(statement, name, Optional.empty(), target, args);
+    var name = writer.unique(statement.name() + prefix);
+    writer.emit(statement, name, Optional.empty(), target, args);
     return new FxExpr.Name(name);
   }
 
@@ -234,8 +234,8 @@ final class Functionalized {
   private void out(String op) {
     for (var param : written()) {
       var prefix = "_" + param.name();
-      var name = rewriting.unique(statement.name() + prefix);
-      rewriting.emit(
+      var name = writer.unique(statement.name() + prefix);
+      writer.emit(
           statement,
           name,
           schema.results().size() == 1 ? statement.type() : Optional.empty(),
@@ -248,7 +248,7 @@ final class Functionalized {
       keywords.put(param.name(), new FxExpr.Name(name));
     }
     keywords.keySet().removeIf(key -> !schema.hasParam(key));
-    rewriting.emit(
+    writer.emit(
         statement,
         statement.name(),
         statement.type(),
@@ -257,7 +257,7 @@ final class Functionalized {
 
   private void callOp(String op, ImmutableMap.Builder<FxExpr, FxExpr> results) {
     boolean one = schema.results().size() == 1;
-    var item = rewriting.item(statement.name(), at(0)).filter(found -> one);
+    var item = writer.item(statement.name(), at(0)).filter(found -> one);
     var name = item.map(Statement::name).orElse(statement.name());
     for (int i = 0; i < resultSlots(); i++) {
       results.put(
@@ -266,11 +266,11 @@ final class Functionalized {
               ? FxExpr.None.NONE
               : one ? new FxExpr.Name(name) : new FxExpr.Index(new FxExpr.Name(name), at(i)));
     }
-    rewriting.emit(
+    writer.emit(
         statement,
         name,
         item.flatMap(Statement::type),
         new FxExpr.Call(op, ImmutableList.of(), ImmutableMap.copyOf(keywords), call.span()));
-    rewriting.renaming().takeApart(statement.name(), results.buildOrThrow());
+    writer.renaming().takeApart(statement.name(), results.buildOrThrow());
   }
 }

@@ -61,7 +61,7 @@ final class HigherOrder {
   private final FxFunction function;
   private final OpTargets targets;
   private final DiagnosticSink sink;
-  private final Rewriting rewriting;
+  private final StatementWriter writer;
   private final ModuleAttributes attributes;
 
   /** Whether an op could not be taken apart. */
@@ -82,8 +82,8 @@ final class HigherOrder {
     this.function = function;
     this.targets = targets;
     this.sink = sink;
-    this.rewriting = new Rewriting(function, targets);
-    this.attributes = new ModuleAttributes(function, rewriting, sink);
+    this.writer = new StatementWriter(function, targets);
+    this.attributes = new ModuleAttributes(function, writer, sink);
   }
 
   /** {@return the graph without higher-order ops; those that cannot be taken apart are reported} */
@@ -101,7 +101,7 @@ final class HigherOrder {
   }
 
   private FxFunction rewritten() {
-    var params = CompiledAutograd.params(function, rewriting, sink);
+    var params = CompiledAutograd.params(function, writer, sink);
     function.statements().forEach(this::statement);
     // What calls them is refused already, whatever they are.
     if (!refused) {
@@ -109,12 +109,12 @@ final class HigherOrder {
     }
     return function.with(
         ImmutableList.<Param>builder().addAll(params).addAll(attributes.constants()).build(),
-        rewriting.statements(),
-        function.results().stream().map(rewriting.renaming()::resolved).collect(toImmutableList()));
+        writer.statements(),
+        function.results().stream().map(writer.renaming()::resolved).collect(toImmutableList()));
   }
 
   private void statement(Statement statement) {
-    var value = rewriting.renaming().resolved(statement.value());
+    var value = writer.renaming().resolved(statement.value());
     switch (value) {
       case FxExpr.Call call when call.target().startsWith(PREFIX) -> higherOrder(statement, call);
       case FxExpr.Call call
@@ -130,7 +130,7 @@ final class HigherOrder {
           attributes.read(statement, (of + ".").substring(SELF.length()) + attribute);
       case FxExpr.Call(String target, _, _, _)
           when target.equals("torch.ops.prims._make_token.default") ->
-          rewriting.emit(
+          writer.emit(
               statement,
               statement.name(),
               statement.type(),
@@ -140,13 +140,12 @@ final class HigherOrder {
           when target.equals("torch.ops.prims._sink_tokens.default") -> {}
       case FxExpr.Name(String name) when name.startsWith(SELF) ->
           attributes.read(statement, name.substring(SELF.length()));
-      case FxExpr.Name(String name) when rewriting.isDefined(name) ->
-          rewriting.alias(statement, value);
+      case FxExpr.Name(String name) when writer.isDefined(name) -> writer.alias(statement, value);
       default -> {
         if (statement.value() instanceof FxExpr.Index && !(value instanceof FxExpr.Index)) {
-          rewriting.alias(statement, value);
+          writer.alias(statement, value);
         } else {
-          rewriting.keep(statement, value);
+          writer.keep(statement, value);
         }
       }
     }
@@ -168,18 +167,18 @@ final class HigherOrder {
       case "run_with_rng_state" -> withState(statement, call, 1, "");
       case "graphsafe_run_with_rng_state" -> withState(statement, call, 0, "rng_state");
       case "with_effects" -> {
-        if (!Effects.takeApart(rewriting, targets, statement, call)) {
+        if (!Effects.takeApart(writer, targets, statement, call)) {
           refuse(call, op);
         }
       }
       case "auto_functionalized", "auto_functionalized_v2" -> {
-        if (!Functionalized.takeApart(rewriting, targets, statement, call)) {
+        if (!Functionalized.takeApart(writer, targets, statement, call)) {
           warnOfUnknownWrites(call);
           whole(statement, call);
         }
       }
       case "triton_kernel_wrapper_functional", "triton_kernel_wrapper_mutation" -> {
-        if (!TritonKernels.takeApart(rewriting, statement, call)) {
+        if (!TritonKernels.takeApart(writer, statement, call)) {
           refuse(call, op);
         }
       }
@@ -226,7 +225,7 @@ final class HigherOrder {
 
   /** Keeps an op, with strings for the subgraphs and operators among its arguments. */
   private void whole(Statement statement, FxExpr.Call call) {
-    rewriting.keep(
+    writer.keep(
         statement,
         new FxExpr.Call(
             call.target(),
@@ -288,7 +287,7 @@ final class HigherOrder {
     call.keywords().entrySet().stream()
         .filter(entry -> !entry.getKey().equals(state))
         .forEach(keywords::put);
-    rewriting.emit(
+    writer.emit(
         statement,
         statement.name(),
         statement.type(),
@@ -301,8 +300,8 @@ final class HigherOrder {
 
   /** A tensor of one value, with another at one index of a dimension. */
   private void scatter(Statement statement, FxExpr.Call call) {
-    var background = rewriting.unique(statement.name() + "_background");
-    rewriting.emit(
+    var background = writer.unique(statement.name() + "_background");
+    writer.emit(
         statement,
         background,
         statement.type(),
@@ -311,7 +310,7 @@ final class HigherOrder {
             ImmutableList.of(call.keyword("shape"), call.keyword("background_val")),
             ImmutableMap.of("dtype", call.keyword("dtype")),
             statement.span()));
-    rewriting.emit(
+    writer.emit(
         statement,
         statement.name(),
         statement.type(),
@@ -335,7 +334,7 @@ final class HigherOrder {
       return;
     }
     var inner = takenApart(subgraph);
-    if (rewriting.size() + inner.statements().size() > MAX_STATEMENTS) {
+    if (writer.size() + inner.statements().size() > MAX_STATEMENTS) {
       throw new CompileException(
           Diagnostic.error(
               DiagnosticCode.UNSUPPORTED,
@@ -344,6 +343,6 @@ final class HigherOrder {
                   .formatted(MAX_STATEMENTS),
               "plan the subgraph by itself"));
     }
-    Inlining.inline(rewriting, attributes, statement, op, inner, args);
+    Inlining.inline(writer, attributes, statement, op, inner, args);
   }
 }

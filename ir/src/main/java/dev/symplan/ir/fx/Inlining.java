@@ -7,7 +7,7 @@ import java.util.Optional;
 
 /** Puts the statements of a subgraph in the place of a call of it. */
 final class Inlining {
-  private final Rewriting rewriting;
+  private final StatementWriter writer;
   private final Statement call;
   private final FxFunction subgraph;
 
@@ -17,13 +17,13 @@ final class Inlining {
   /** What the names of the subgraph are here. */
   private final Renaming names = new Renaming();
 
-  private Inlining(Rewriting rewriting, Statement call, String op, FxFunction subgraph) {
-    this.rewriting = rewriting;
+  private Inlining(StatementWriter writer, Statement call, String op, FxFunction subgraph) {
+    this.writer = writer;
     this.call = call;
     this.subgraph = subgraph;
     // The subgraph of control_deps is one op, whose results the call stands for.
     this.tuple =
-        !rewriting.items(call.name()).isEmpty()
+        !writer.items(call.name()).isEmpty()
             && !(op.equals("control_deps") && subgraph.results().size() == 1);
   }
 
@@ -33,13 +33,13 @@ final class Inlining {
    * @param subgraph without higher-order ops; its inputs after the arguments are constants
    */
   static void inline(
-      Rewriting rewriting,
+      StatementWriter writer,
       ModuleAttributes attributes,
       Statement call,
       String op,
       FxFunction subgraph,
       ImmutableList<FxExpr> args) {
-    var one = new Inlining(rewriting, call, op, subgraph);
+    var one = new Inlining(writer, call, op, subgraph);
     one.bindInputs(args, attributes);
     one.nameResults();
     one.addStatements();
@@ -75,7 +75,7 @@ final class Inlining {
       if (subgraph.results().get(i) instanceof FxExpr.Name(String name) && !names.renames(name)) {
         var outer =
             tuple
-                ? rewriting.item(call.name(), new FxExpr.Int(i)).map(Statement::name)
+                ? writer.item(call.name(), new FxExpr.Int(i)).map(Statement::name)
                 : Optional.of(call.name());
         outer.ifPresent(wanted -> names.rename(name, new FxExpr.Name(wanted)));
       }
@@ -85,10 +85,10 @@ final class Inlining {
   private void addStatements() {
     for (var one : subgraph.statements()) {
       if (!names.renames(one.name())) {
-        names.rename(one.name(), new FxExpr.Name(rewriting.unique(one.name())));
+        names.rename(one.name(), new FxExpr.Name(writer.unique(one.name())));
       }
       if (names.resolved(new FxExpr.Name(one.name())) instanceof FxExpr.Name(String name)) {
-        rewriting.emitInner(
+        writer.emitInner(
             new Statement(name, one.type(), names.resolved(one.value()), one.span(), one.notes()));
       }
     }
@@ -96,13 +96,13 @@ final class Inlining {
 
   private void bindResults() {
     if (!tuple && subgraph.results().size() == 1) {
-      rewriting.alias(call, names.resolved(subgraph.results().getFirst()));
+      writer.alias(call, names.resolved(subgraph.results().getFirst()));
       return;
     }
     var results = ImmutableMap.<FxExpr, FxExpr>builder();
     for (int i = 0; i < subgraph.results().size(); i++) {
       results.put(new FxExpr.Int(i), names.resolved(subgraph.results().get(i)));
     }
-    rewriting.renaming().takeApart(call.name(), results.buildOrThrow());
+    writer.renaming().takeApart(call.name(), results.buildOrThrow());
   }
 }

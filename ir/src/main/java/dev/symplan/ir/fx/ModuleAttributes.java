@@ -27,7 +27,7 @@ final class ModuleAttributes {
           "torch.ops.aten.alias.default");
 
   private final FxFunction function;
-  private final Rewriting rewriting;
+  private final StatementWriter writer;
   private final DiagnosticSink sink;
 
   /** Inputs after the graph's own, which hold constants. */
@@ -42,9 +42,9 @@ final class ModuleAttributes {
   /** Subgraphs, by the values that they are assigned to. */
   private final Map<String, FxFunction> subgraphs = new HashMap<>();
 
-  ModuleAttributes(FxFunction function, Rewriting rewriting, DiagnosticSink sink) {
+  ModuleAttributes(FxFunction function, StatementWriter writer, DiagnosticSink sink) {
     this.function = function;
-    this.rewriting = rewriting;
+    this.writer = writer;
     this.sink = sink;
   }
 
@@ -62,7 +62,7 @@ final class ModuleAttributes {
 
   /** {@return the name of a new input, for a constant of a subgraph that is called here} */
   String addConstant(Param constant) {
-    var name = rewriting.unique(constant.name());
+    var name = writer.unique(constant.name());
     constants.add(new Param(name, constant.type(), constant.span()));
     return name;
   }
@@ -76,7 +76,7 @@ final class ModuleAttributes {
     }
     var known = Optional.ofNullable(inputs.get(attribute));
     if (known.isPresent()) {
-      rewriting.renaming().rename(statement.name(), new FxExpr.Name(known.get()));
+      writer.renaming().rename(statement.name(), new FxExpr.Name(known.get()));
       return;
     }
     var type = statement.type().or(() -> typeOfUse(statement.name()));

@@ -11,7 +11,7 @@ final class TritonKernels {
   private TritonKernels() {}
 
   /** {@return whether the statement was taken apart; if not, nothing is added} */
-  static boolean takeApart(Rewriting rewriting, Statement statement, FxExpr.Call call) {
+  static boolean takeApart(StatementWriter writer, Statement statement, FxExpr.Call call) {
     if (!(call.keyword("kwargs") instanceof FxExpr.Dict(var keys, var values))) {
       return false;
     }
@@ -32,13 +32,13 @@ final class TritonKernels {
       if (keys.get(i) instanceof FxExpr.Str(String key)) {
         var value = values.get(i);
         if (copied.contains(keys.get(i))) {
-          value = rewriting.copied(statement, value, keys.get(i), key);
+          value = writer.copied(statement, value, keys.get(i), key);
           results.put(keys.get(i), value);
         }
         keywords.put(keywords.containsKey(key) ? key + "_" : key, value);
       }
     }
-    rewriting.emit(
+    writer.emit(
         statement,
         statement.name(),
         Optional.empty(),
@@ -47,7 +47,7 @@ final class TritonKernels {
             ImmutableList.of(),
             ImmutableMap.copyOf(keywords),
             call.span()));
-    rewriting.renaming().takeApart(statement.name(), results.buildOrThrow());
+    writer.renaming().takeApart(statement.name(), results.buildOrThrow());
     return true;
   }
 }

@@ -158,7 +158,7 @@ public record BufferAssignment(ImmutableList<Allocation> allocations) {
    * Checks that this is the assignment of a module: that the module has every instruction that the
    * assignment places.
    *
-   * @throws CompileException when the file cannot be read, or is no module, or another one
+   * @throws CompileException when the file cannot be read, or is not this module
    */
   public void requireOf(Path module) {
     requireOf(SourceReader.read(module));

@@ -1,5 +1,7 @@
 package dev.symplan.ir.hlo;
 
+import static java.util.Objects.requireNonNull;
+
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
@@ -13,6 +15,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.hlo.Bound.Started;
 import dev.symplan.ir.hlo.HloShape.Array;
 import dev.symplan.ir.op.Permutation;
+import dev.symplan.ir.op.ReduceOp;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -34,22 +37,22 @@ final class Collectives {
       ImmutableSet.of(
           "collective-broadcast", "ragged-all-to-all", "send", "recv", "infeed", "outfeed");
 
-  private static final ImmutableMap<String, String> REDUCTIONS =
+  private static final ImmutableMap<String, ReduceOp> REDUCTIONS =
       ImmutableMap.of(
           "add",
-          "sum",
+          ReduceOp.SUM,
           "multiply",
-          "product",
+          ReduceOp.PRODUCT,
           "minimum",
-          "min",
+          ReduceOp.MIN,
           "maximum",
-          "max",
+          ReduceOp.MAX,
           "and",
-          "band",
+          ReduceOp.BAND,
           "or",
-          "bor",
+          ReduceOp.BOR,
           "xor",
-          "bxor");
+          ReduceOp.BXOR);
 
   private static final String FUNCTIONAL = "_c10d_functional::";
 
@@ -262,16 +265,16 @@ final class Collectives {
               .formatted(instruction.opcode(), String.join(", ", REDUCTIONS.keySet())),
           "reduce with one of them");
     }
-    boolean bool = operand.tensor().dtype() == DType.BOOL;
-    var name =
-        switch (opcode.get()) {
-          case "add" -> bool ? "bor" : "sum";
-          case "multiply" -> bool ? "band" : "product";
-          case "maximum" -> bool ? "bor" : "max";
-          case "minimum" -> bool ? "band" : "min";
-          default -> REDUCTIONS.getOrDefault(opcode.get(), "");
-        };
-    return new Arg.Str(name);
+    var op = requireNonNull(REDUCTIONS.get(opcode.get()));
+    return new Arg.Str((operand.tensor().dtype() == DType.BOOL ? ofBools(op) : op).text());
+  }
+
+  private static ReduceOp ofBools(ReduceOp op) {
+    return switch (op) {
+      case SUM, MAX -> ReduceOp.BOR;
+      case PRODUCT, MIN -> ReduceOp.BAND;
+      case AVG, BAND, BOR, BXOR -> op;
+    };
   }
 
   private RuntimeException wrong(String message) {

@@ -209,7 +209,7 @@ public final class Buckets {
         ties.add(tie(source.first, input.name(), source, version, input, input.span()));
       }
     }
-    // What is no input is reported with the graphs.
+    // Names that are not inputs are reported with the graphs.
     known.values().forEach(tie -> ties.add(tie(source.first, tie)));
     return ties;
   }

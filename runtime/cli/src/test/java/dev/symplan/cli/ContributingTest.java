@@ -37,6 +37,8 @@ class ContributingTest {
           "-N",
           "-o",
           "validate",
+          "compile",
+          "exec:java",
           "test-compile",
           "test",
           "package",
@@ -44,7 +46,13 @@ class ContributingTest {
           "install");
 
   private static final ImmutableSet<String> PROPERTIES_OF_MAVEN =
-      ImmutableSet.of("test", "groups", "skipTests", "surefire.failIfNoSpecifiedTests");
+      ImmutableSet.of(
+          "exec.args",
+          "exec.mainClass",
+          "groups",
+          "skipTests",
+          "surefire.failIfNoSpecifiedTests",
+          "test");
 
   private static ImmutableList<Path> files = ImmutableList.of();
 

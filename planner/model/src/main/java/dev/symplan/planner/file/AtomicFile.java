@@ -19,7 +19,7 @@ public final class AtomicFile {
   private static final String NO_FOLDER = "the folder does not exist";
   private static final String DENIED = "permission denied";
 
-  /** Writes a file that is there. */
+  /** Writes an existing file. */
   @FunctionalInterface
   public interface Content {
     void writeTo(Path file) throws IOException;
@@ -28,7 +28,7 @@ public final class AtomicFile {
   private AtomicFile() {}
 
   /**
-   * Writes a file, in place of one that is there.
+   * Writes a file, and replaces an existing one.
    *
    * @param what a name for the text in messages: {@code "the plan"}
    * @throws CompileException when it cannot be written

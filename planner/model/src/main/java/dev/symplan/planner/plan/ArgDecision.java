@@ -38,7 +38,7 @@ public record ArgDecision(
     PRODUCER_WRITES,
     /** A graph input that the caller fills in the arena. */
     PLANNED_INPUT,
-    /** The result of another collective that is there already. */
+    /** It is the result of another collective, in memory already. */
     COLLECTIVE_RESULT,
     /** The collective itself writes its result there. */
     RESULT_WRITES,

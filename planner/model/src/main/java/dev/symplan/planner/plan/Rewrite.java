@@ -63,7 +63,7 @@ public record Rewrite(
     FASTER,
     /** The caller wants it wherever it can be. */
     WANTED,
-    /** It is predicted to be no faster. */
+    /** It is not predicted to be faster. */
     NO_GAIN,
     /** The last member works on what an earlier one gives. */
     DEPENDENT,

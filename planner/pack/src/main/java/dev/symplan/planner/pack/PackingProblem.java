@@ -139,7 +139,7 @@ public final class PackingProblem {
 
     private Builder() {}
 
-    /** Adds a buffer after those that are there. */
+    /** Adds a buffer after the others. */
     public Builder add(Item buffer) {
       if (count == starts.length) {
         int capacity = count + (count >> 1);

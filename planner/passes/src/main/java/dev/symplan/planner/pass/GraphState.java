@@ -6,6 +6,7 @@ import com.google.common.base.Preconditions;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.analysis.Analyses;
+import java.util.function.Function;
 
 /**
  * The state of one graph of a program after some passes.
@@ -34,6 +35,11 @@ public record GraphState(ImmutableList<RankClass> classes, Facts facts) {
 
   public <T> GraphState with(Fact<T> fact, T value) {
     return new GraphState(classes, facts.with(fact, value));
+  }
+
+  /** {@return the state with another graph for each class, made of the old one} */
+  public GraphState mapGraphs(Function<Analyses, Graph> change) {
+    return withGraphs(analyses().stream().map(change).collect(toImmutableList()));
   }
 
   /** {@return the state with another graph for each class; what was known of the old ones goes} */

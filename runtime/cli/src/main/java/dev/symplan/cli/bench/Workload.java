@@ -51,7 +51,7 @@ final class Workload {
    * {@return the bytes to move}
    *
    * @param otherwise the default
-   * @throws ParameterException when the text is no size
+   * @throws ParameterException when the text is not a size
    */
   long bytes(String otherwise) {
     return BenchFlags.bytes(spec, "--bytes", bytes.orElse(otherwise));

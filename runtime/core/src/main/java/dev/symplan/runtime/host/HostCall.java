@@ -174,13 +174,6 @@ public final class HostCall {
     throw wrong(param, "a constant");
   }
 
-  /** {@return an argument that is not a tensor, if the op has such a parameter} */
-  Optional<Arg> optionalConstant(String param) {
-    return hasParam(param) && value(param) instanceof Value.Constant(Arg arg)
-        ? Optional.of(known(param, arg))
-        : Optional.empty();
-  }
-
   public double number(String param) {
     return constant(param).number().orElseThrow(() -> wrong(param, "a number")).doubleValue();
   }

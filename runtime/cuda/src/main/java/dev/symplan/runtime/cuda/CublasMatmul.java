@@ -189,7 +189,7 @@ final class CublasMatmul implements AutoCloseable {
     }
   }
 
-  /** Has the next calls add a bias that is there. */
+  /** Has the next calls read their bias at this address. */
   void moveBias(long to) {
     bias(operation, to);
   }

@@ -14,8 +14,8 @@
  * session are freed only when all its GPUs have stopped, and {@link ProcessExit} ends a process
  * whose GPU never does.
  *
- * <p>The package has about forty classes: each holds one resource of a session and frees it, and
- * only the session sees them.
+ * <p>The package has more than fifty classes: each holds one resource of a session and frees it,
+ * and only the session sees them.
  */
 @NullMarked
 package dev.symplan.runtime.cuda;

@@ -42,9 +42,9 @@ import java.util.concurrent.atomic.AtomicLong;
  *
  * <p>{@code compile} takes a {@link Request} in JSON and returns a handle, or 0; {@code describe}
  * replies with a {@link SignatureJson signature}. {@code run} takes two words for each input and
- * then for each output, its address and the bytes that are there; {@code count} is the number of
- * words. All but {@code compile} return 0, or 1 if they fail. A function that fails replies with
- * the reason; without memory for it, the reply stays empty.
+ * then for each output, its address and its number of bytes; {@code count} is the number of words.
+ * All but {@code compile} return 0, or 1 if they fail. A function that fails replies with the
+ * reason; without memory for it, the reply stays empty.
  *
  * <p>Any thread may call: the JVM attaches it.
  */
@@ -57,7 +57,7 @@ public final class Bridge {
   private static final long FAILED = 1;
   private static final long NO_HANDLE = 0;
 
-  /** More is no graph. */
+  /** No graph is larger. */
   private static final long MAX_REQUEST = 1L << 30;
 
   private static final Bridge ONLY = new Bridge();

@@ -74,7 +74,7 @@ final class DataFlow {
     return makers[value.id()];
   }
 
-  /** {@return what a value is a view of; empty if it is no view} */
+  /** {@return the value that a view shows; empty for other values} */
   Optional<Value> base(Value view) {
     int maker = makers[view.id()];
     if (maker == NONE || !aliases.isView(maker)) {

@@ -213,7 +213,7 @@ final class DomainPhases {
               yield "broadcast";
             }
             case COLLECTIVE_PERMUTE, CUSTOM ->
-                throw new IllegalArgumentException(kind + " is no phase");
+                throw new IllegalArgumentException(kind + " is not a phase");
           };
       args.add(new Arg.Str(group));
       var def = BuiltinOps.registry().get(FUNCTIONAL + op + (several ? "_coalesced" : ""));

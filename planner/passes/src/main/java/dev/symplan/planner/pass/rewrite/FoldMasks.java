@@ -1,7 +1,5 @@
 package dev.symplan.planner.pass.rewrite;
 
-import static com.google.common.collect.ImmutableList.toImmutableList;
-
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
@@ -50,8 +48,7 @@ public final class FoldMasks extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return state.withGraphs(
-        state.analyses().stream().map(own -> new Folding(own).run()).collect(toImmutableList()));
+    return state.mapGraphs(own -> new Folding(own).run());
   }
 
   private static final class Folding {

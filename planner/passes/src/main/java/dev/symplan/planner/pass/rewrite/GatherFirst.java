@@ -41,8 +41,7 @@ public final class GatherFirst extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return state.withGraphs(
-        state.analyses().stream().map(GatherFirst::run).collect(toImmutableList()));
+    return state.mapGraphs(GatherFirst::run);
   }
 
   private static Graph run(Analyses own) {

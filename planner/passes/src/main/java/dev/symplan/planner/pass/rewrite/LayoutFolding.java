@@ -40,9 +40,9 @@ final class LayoutFolding {
     var aliases = source.aliases();
     Map<Integer, Fold> at = new HashMap<>();
     Set<Integer> copies = new HashSet<>();
-    // What only the copies read has no memory any more.
+    // Values that only the copies read: they get no memory.
     Set<Integer> gone = new HashSet<>();
-    // Views of it that are there all the same.
+    // Views of these that exist all the same.
     Set<Integer> defined = new HashSet<>();
     for (var fold : folds) {
       var collective = source.collectives().get(fold.collective());

@@ -48,10 +48,7 @@ public final class LowerAttention extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return state.withGraphs(
-        state.analyses().stream()
-            .map(own -> lower(own.graph(), Bounds.DEFAULT))
-            .collect(toImmutableList()));
+    return state.mapGraphs(own -> lower(own.graph(), Bounds.DEFAULT));
   }
 
   /** {@return the graph with large attention in another form; the same graph if it has none} */

@@ -1,7 +1,5 @@
 package dev.symplan.planner.pass.rewrite;
 
-import static com.google.common.collect.ImmutableList.toImmutableList;
-
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
@@ -37,8 +35,7 @@ public final class ShareHeads extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return state.withGraphs(
-        state.analyses().stream().map(own -> share(own.graph())).collect(toImmutableList()));
+    return state.mapGraphs(own -> share(own.graph()));
   }
 
   /** {@return the graph whose attention shares heads; the same graph if none are repeated} */

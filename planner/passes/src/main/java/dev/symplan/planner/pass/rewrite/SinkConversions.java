@@ -39,8 +39,7 @@ public final class SinkConversions extends GraphPass {
     if (!context.options().fusion()) {
       return state;
     }
-    return state.withGraphs(
-        state.analyses().stream().map(own -> new Sinking(own).run()).collect(toImmutableList()));
+    return state.mapGraphs(own -> new Sinking(own).run());
   }
 
   /**

@@ -1,7 +1,5 @@
 package dev.symplan.planner.pass.rewrite;
 
-import static com.google.common.collect.ImmutableList.toImmutableList;
-
 import com.google.common.collect.ArrayListMultimap;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ListMultimap;
@@ -45,8 +43,7 @@ public final class SinkElementwise extends GraphPass {
     if (!context.options().fusion()) {
       return state;
     }
-    return state.withGraphs(
-        state.analyses().stream().map(own -> new Sinking(own).run()).collect(toImmutableList()));
+    return state.mapGraphs(own -> new Sinking(own).run());
   }
 
   private static final class Sinking {

@@ -3,7 +3,7 @@
  * collectives, products in pieces.
  *
  * <p>A rewrite of collectives is a {@code Rewriter}: one class decides, from its findings in one
- * graph, and another class makes the graphs. The package has about forty classes because they share
+ * graph, and another class makes the graphs. The package has about fifty classes because they share
  * the code that copies graphs and emits ops, which is visible only here.
  */
 @NullMarked

@@ -75,7 +75,7 @@ record LibrarySearch(ImmutableList<Path> before, ImmutableList<Path> after) {
     return Streams.stream(split(explicit)).map(Path::of).collect(ImmutableList.toImmutableList());
   }
 
-  /** {@return what was named, then the others that are there, each folder under one name only} */
+  /** {@return the named folders, then the others that exist, each under one name only} */
   private static ImmutableList<Path> distinct(List<Path> named, Collection<Path> others) {
     var seen = new HashSet<Path>();
     return Stream.concat(named.stream(), others.stream().filter(Files::isDirectory))

@@ -15,8 +15,8 @@ import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** The statements that take the place of a function's. */
-final class Rewriting {
+/** Writes the statements that take the place of a function's. */
+final class StatementWriter {
   private static final String CLONE = "torch.ops.aten.clone.default";
 
   private final OpTargets targets;
@@ -36,7 +36,7 @@ final class Rewriting {
   private final Renaming renaming = new Renaming();
   private @Nullable Statement last;
 
-  Rewriting(FxFunction function, OpTargets targets) {
+  StatementWriter(FxFunction function, OpTargets targets) {
     this.targets = targets;
     for (var param : function.params()) {
       inputs.add(param.name());
