@@ -115,20 +115,21 @@ public final class PlanMutator {
           case LIFETIME -> buffer(this::relived);
           case ARENA_SIZE -> Optional.of(resizeArena());
           case BOUND -> Optional.of(rebound());
-          case HOSTS -> onTwoHosts();
+          case HOSTS -> onOtherHosts();
         };
     boolean restate = !kind.isStatement() && random.nextBoolean();
     return changed.map(p -> restate ? restated(p) : p).filter(p -> !p.equals(plan));
   }
 
-  /** The same plan, but its ranks are on two hosts. */
-  private Optional<Plan> onTwoHosts() {
-    int ranks = plan.worldSize();
-    if (ranks < 2) {
-      return Optional.empty();
+  /** The same plan, but hosts have other ranks: none has more than the target's have GPUs. */
+  private Optional<Plan> onOtherHosts() {
+    var ends = ImmutableIntArray.builder();
+    for (int end = 0; end < plan.worldSize(); ) {
+      int most = Math.min(plan.target().gpus(), plan.worldSize() - end);
+      end += 1 + random.nextInt(most);
+      ends.add(end);
     }
-    int first = 1 + random.nextInt(ranks - 1);
-    var topology = new Topology(ImmutableIntArray.of(first, ranks), 1);
+    var topology = new Topology(ends.build(), plan.topology().hostsPerDomain());
     return Optional.of(with(plan, topology, plan.rankPlans(), plan.symmetric()));
   }
 

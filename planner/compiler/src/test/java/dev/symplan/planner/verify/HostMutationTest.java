@@ -1,0 +1,140 @@
+package dev.symplan.planner.verify;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.Fuzz;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.verify.PlanMutator.Kind;
+import java.util.Collections;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Collectives of a mesh of four hosts with eight ranks each: those between hosts are in no
+ * symmetric memory, and the verifier finds every change that puts one there. More, or others, with
+ * {@code -Dsymplan.mutations=N -Dsymplan.seed=N}.
+ */
+@Tag("random")
+class HostMutationTest {
+  private static final int UNSAFE = Integer.getInteger("symplan.mutations", Fuzz.times(2000));
+  private static final long SEED = Fuzz.seed(22_700_000);
+  private static final int PER_PLAN = 100;
+  private static final int HOST = 8;
+  private static final List<Kind> KINDS = List.of(Kind.HOSTS, Kind.VARIANT);
+
+  private static final String GROUPS =
+      """
+      graph version 1
+      group tp = mesh [4, 8] dim 1
+      group dp = mesh [4, 8] dim 0
+      group all = [0:32]
+      group pairs = mesh [2, 2, 8] dim 1
+      """;
+
+  private static Plan plan(Random random) {
+    var text = new StringBuilder(GROUPS).append("graph mesh(x: f32[256, 64]) {\n");
+    var last = "x";
+    for (int i = 0; i < 5; i++) {
+      var group = List.of("tp", "dp", "all", "pairs").get(random.nextInt(4));
+      int size =
+          switch (group) {
+            case "tp" -> 8;
+            case "dp" -> 4;
+            case "all" -> 32;
+            default -> 2;
+          };
+      var rows = String.join(", ", Collections.nCopies(size, "" + 256 / size));
+      var call =
+          switch (random.nextInt(5)) {
+            case 0 -> "all_reduce(%s, \"sum\"".formatted(last);
+            case 1 -> "broadcast(%s, %s".formatted(last, random.nextInt(size));
+            case 2 -> "all_to_all_single(%s, [%s], [%s]".formatted(last, rows, rows);
+            case 3 -> "all_gather_into_tensor(%s, %s".formatted(last, size);
+            default -> "reduce_scatter_tensor(%s, \"max\", %s".formatted(last, size);
+          };
+      text.append("  r%s = _c10d_functional::%s, \"%s\")\n".formatted(i, call, group));
+      text.append("  w%1$s = _c10d_functional::wait_tensor(r%1$s)\n".formatted(i));
+      // Others take what the graph gets, so that all have the same rows.
+      boolean same = !call.startsWith("all_gather") && !call.startsWith("reduce_scatter");
+      last = same ? "w" + i : last;
+    }
+    var results = IntStream.range(0, 5).mapToObj(i -> "w" + i).toList();
+    text.append("  return ").append(String.join(", ", results)).append("\n}\n");
+    var modes = Mode.values();
+    var options =
+        CompileOptions.DEFAULT
+            .withHosts(Topology.hosts("4x8").orElseThrow())
+            .withRewrites(
+                RewriteOptions.AUTO.withHierarchical(modes[random.nextInt(modes.length)]));
+    return Compiler.forTarget(Target.H200_X8)
+        .with(options)
+        .compile(GraphParser.parse(new SourceFile("mesh.graph", text.toString())));
+  }
+
+  /** By the numbers of ranks that hosts have, and nothing else of the planner's. */
+  private static int[] hostOfRank(Plan plan) {
+    var hosts = plan.topology().hosts();
+    return IntStream.range(0, hosts.length())
+        .flatMap(host -> IntStream.generate(() -> host).limit(hosts.get(host)))
+        .toArray();
+  }
+
+  private static boolean isApart(Plan plan, CollectivePlan collective) {
+    var hosts = hostOfRank(plan);
+    return plan.group(collective.group()).members().stream()
+        .anyMatch(part -> part.stream().map(rank -> hosts[rank]).distinct().count() > 1);
+  }
+
+  private static boolean reachesOtherHosts(Plan plan) {
+    return plan.rankPlans().stream()
+        .flatMap(rank -> rank.collectives().stream())
+        .anyMatch(collective -> collective.spec().reachesPeers() && isApart(plan, collective));
+  }
+
+  @Test
+  void symmetricMemoryStaysWithinHosts() {
+    var unsafe = new EnumMap<Kind, Integer>(Kind.class);
+    int within = 0;
+    for (long seed = SEED; sum(unsafe) < UNSAFE; seed++) {
+      var random = new Random(seed);
+      var plan = plan(random);
+      for (var collective : plan.forRank(0).collectives()) {
+        boolean nccl = collective.variant() == Variant.NCCL;
+        assertThat(nccl).as("seed %s: %s", seed, collective).isEqualTo(isApart(plan, collective));
+        within += nccl ? 0 : 1;
+      }
+      for (int i = 0; i < PER_PLAN; i++) {
+        var kind = KINDS.get(random.nextInt(KINDS.size()));
+        var mutant = PlanMutator.mutate(plan, kind, random);
+        if (mutant.filter(HostMutationTest::reachesOtherHosts).isPresent()) {
+          unsafe.merge(kind, 1, Integer::sum);
+          assertThat(PlanVerifier.verify(mutant.get()))
+              .as("seed %s, %s %s", seed, kind, i)
+              .anyMatch(violation -> violation.message().contains("in the NVLink domains"));
+        }
+      }
+    }
+    assertThat(within).isPositive();
+    assertThat(unsafe.keySet()).containsAll(KINDS);
+    System.out.println("rejected, as ranks of several hosts would share memory: " + unsafe);
+  }
+
+  private static int sum(Map<Kind, Integer> counts) {
+    return counts.values().stream().mapToInt(count -> count).sum();
+  }
+}
