@@ -43,7 +43,7 @@ final class Annotations {
     return switch (type) {
       case FxType.Symbolic _ -> new Annotation(ScalarType.INT, false);
       case FxType.None _ -> new Annotation(NoneType.NONE, false);
-      case FxType.Malformed(_, String message) -> throw new IllegalArgumentException(message);
+      case FxType.Malformed(_, String message, _) -> throw new IllegalArgumentException(message);
       case FxType.Tensor(var dtype, var sizes, var strides) ->
           new Annotation(
               strides

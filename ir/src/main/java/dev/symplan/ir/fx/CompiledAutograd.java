@@ -19,6 +19,10 @@ final class CompiledAutograd {
   /** No graph takes so many. */
   private static final long MAX_ARGUMENTS = 1 << 16;
 
+  /** How to get a graph without calls of Python. */
+  static final String HINT =
+      "Dynamo traces through such functions and compiles the result: " + FxText.POST_GRAD_HINT;
+
   private CompiledAutograd() {}
 
   /**
@@ -43,7 +47,7 @@ final class CompiledAutograd {
               hook.span(),
               "the graph of compiled autograd calls hooks, which are Python functions of the"
                   + " program",
-              "Dynamo traces through them and compiles the result: " + FxText.POST_GRAD_HINT));
+              HINT));
     }
     var params = ImmutableList.<Param>builder();
     for (var list : List.of("inputs", "sizes")) {

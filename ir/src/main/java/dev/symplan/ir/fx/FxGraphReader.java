@@ -33,6 +33,10 @@ final class FxGraphReader {
 
   private static final String OPS = "torch.ops.";
   private static final String ASSERT = "torch.ops.aten._assert_scalar";
+  private static final String DYNAMO = "torch__dynamo_";
+  private static final String STAGE_HINT =
+      "operators have the form torch.ops.namespace.name.overload; if this graph is Dynamo's,"
+          + " use the one after Inductor's passes: TORCH_LOGS=post_grad_graphs";
 
   private final FxFunction function;
   private final OpTargets targets;
@@ -160,16 +164,29 @@ final class FxGraphReader {
     error(
         DiagnosticCode.DYNAMIC_SIZE,
         span,
-        "the size %s has no value%s"
+        "the %s %s has no value%s"
             .formatted(
+                isFloat(symbol) ? "float" : "size",
                 symbol,
                 bringer(symbol).map(name -> "; input '" + name + "' provides it").orElse("")),
-        symbol.matches("u[0-9]+")
-            ? "it is known only when the program runs; give a bound to plan with: --dim-max"
-                + " %s=4096, or for the sum of the splits of a collective: --dim-max %s+…=4096"
-                    .formatted(symbol, symbol)
-            : "give it: --dim %s=128, or a bound to plan with: --dim-max %s=4096"
-                .formatted(symbol, symbol));
+        hintFor(symbol));
+  }
+
+  /** Whether a symbol is a float, which PyTorch names {@code zf0} or, of a run, {@code zuf0}. */
+  private static boolean isFloat(String symbol) {
+    return symbol.startsWith("zf") || symbol.startsWith("zuf");
+  }
+
+  private static String hintFor(String symbol) {
+    if (isFloat(symbol)) {
+      return "give a whole number, with which runs then compute: --dim %s=1".formatted(symbol);
+    }
+    return symbol.matches("u[0-9]+")
+        ? "it is known only when the program runs; give a bound to plan with: --dim-max"
+            + " %s=4096, or for the sum of the splits of a collective: --dim-max u0+u1=4096"
+                .formatted(symbol)
+        : "give it: --dim %s=128, or a bound to plan with: --dim-max %s=4096"
+            .formatted(symbol, symbol);
   }
 
   /** {@return the input that is the size, or else the first that has it in its type} */
@@ -196,7 +213,9 @@ final class FxGraphReader {
           DiagnosticCode.SYNTAX,
           span,
           String.valueOf(e.getMessage()),
-          "types look like \"f32[8, 16][16, 1]cuda:0\"");
+          type.orElseThrow() instanceof FxType.Malformed(_, _, String hint)
+              ? hint
+              : FxType.Malformed.HINT);
     }
     return Optional.empty();
   }
@@ -214,22 +233,18 @@ final class FxGraphReader {
         if (value != null) {
           scope.defineConstant(statement.name(), value);
         } else {
-          notAten(statement.name(), statement.span(), "this is not a call of an operator");
+          notAten(
+              statement.name(), statement.span(), "this is not a call of an operator", STAGE_HINT);
         }
       }
     }
   }
 
-  private void notAten(String name, Span span, String message) {
+  private void notAten(String name, Span span, String message, String hint) {
     scope.defineBroken(name);
     if (!reportedStage) {
       reportedStage = true;
-      error(
-          DiagnosticCode.UNSUPPORTED,
-          span,
-          message,
-          "operators have the form torch.ops.namespace.name.overload; if this graph is Dynamo's,"
-              + " use the one after Inductor's passes: TORCH_LOGS=post_grad_graphs");
+      error(DiagnosticCode.UNSUPPORTED, span, message, hint);
     }
   }
 
@@ -267,7 +282,22 @@ final class FxGraphReader {
   private void call(FxFunction.Statement statement, FxExpr.Call call) {
     var name = statement.name();
     if (!call.target().startsWith(OPS)) {
-      notAten(name, call.span(), "'%s' is not an operator".formatted(call.target()));
+      notAten(
+          name,
+          call.span(),
+          "'%s' is not an operator".formatted(call.target()),
+          call.target().startsWith(DYNAMO) ? CompiledAutograd.HINT : STAGE_HINT);
+      return;
+    }
+    if (targets.reachesPeers(call.target())) {
+      scope.defineBroken(name);
+      error(
+          DiagnosticCode.UNSUPPORTED,
+          call.span(),
+          "%s reads or writes a peer's tensor, without an op of the peer that names it; so a plan"
+                  .formatted(call.target().substring(OPS.length()))
+              + " cannot know how long that tensor is in use",
+          "use a collective: torch.ops._c10d_functional.all_to_all_single, for example");
       return;
     }
     if (call.target().startsWith(ASSERT) && isKnown(call)) {

@@ -3,6 +3,7 @@ package dev.symplan.ir.fx;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -213,6 +214,14 @@ final class FxScope {
     }
     @Nullable Value input = inputs.get(name);
     if (input != null) {
+      if (input.type() == NoneType.NONE) {
+        throw new NoArgument(
+            DiagnosticCode.UNSUPPORTED,
+            "input '%s' is printed without a type: it is an object, and what ops do with it is not"
+                    .formatted(name)
+                + " known",
+            "ops may take tensors, numbers, strings and lists of them");
+      }
       return new Arg.Ref(input);
     }
     if (name.startsWith("torch.")) {
@@ -228,7 +237,7 @@ final class FxScope {
       throw new NoArgument(
           DiagnosticCode.UNSUPPORTED,
           "'%s' is a constant of the module, which the text does not contain".formatted(name),
-          "make it an input of the graph");
+          "give it a statement of its own, with its type: c: \"f32[4]\" = %s".formatted(name));
     }
     throw new NoArgument(
         DiagnosticCode.UNKNOWN_VALUE, "'%s' is not defined above".formatted(name), "");
@@ -238,8 +247,8 @@ final class FxScope {
     if (values.isEmpty()) {
       throw new NoArgument(
           DiagnosticCode.MISSING_ANNOTATION,
-          "'%s' is not defined".formatted(name),
-          "its op is not known, and its type is not written out");
+          "'%s' has no type: its op is not known".formatted(name),
+          "write the type of its result: %s: \"f32[8, 16][16, 1]cuda:0\" = …".formatted(name));
     }
     if (values.size() > 1) {
       throw new NoArgument(

@@ -8,7 +8,6 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FunctionCutter.Function;
 import dev.symplan.ir.fx.FunctionCutter.Kind;
 import java.util.LinkedHashMap;
@@ -56,34 +55,11 @@ final class FxText {
   private static final char ESCAPE = '\u001B';
   private static final Pattern COLOUR = Pattern.compile(ESCAPE + "\\[[0-9;]*m");
 
-  /** Other texts of compilers, by words in them. */
-  private static final ImmutableMap<String, String> OTHERS =
-      ImmutableMap.<String, String>builder()
-          .put(
-              "call_function[target=",
-              "this is str(graph), which leaves out shapes and the quotes of strings")
-          .put("Node[rank=", "this is a list of torch.fx nodes, not the graph's Python")
-          .put("Node(op=", "this is a list of torch.fx nodes, not the graph's Python")
-          .put("opcode  ", "this is the table of graph.print_tabular(), which leaves out types")
-          .put(
-              "AsyncCompile()",
-              "this is Inductor's output code, in which kernels have replaced operators")
-          .put("HloModule ", "this is a module of XLA, not an FX graph")
-          .put("func.func ", "this is a module of MLIR, not an FX graph")
-          .put(
-              "<!DOCTYPE html",
-              "this is a page of tlparse; the graphs are in the .txt files beside it")
-          .buildOrThrow();
-
   private static final Pattern FIRST_KEY = Pattern.compile("\\{\"(\\w+)\"");
   private static final Pattern ARTIFACT_NAME = Pattern.compile("\"name\": \"(\\w+)\"");
   private static final Pattern RECORD_RANK = Pattern.compile("\"rank\": ([0-9]{1,6})\\b");
 
   private static final int NO_RANK = -1;
-  private static final String PRINT_HINT =
-      "print it with gm.print_readable(include_stride=True, include_device=True), or run with"
-          + " TORCH_LOGS=post_grad_graphs";
-
   static final String POST_GRAD_HINT =
       "print the graphs that run: TORCH_LOGS=post_grad_graphs python PROGRAM 2> log.txt, and then:"
           + " symplan compile log.txt";
@@ -313,35 +289,7 @@ final class FxText {
         }
       }
     }
-    for (var other : OTHERS.entrySet()) {
-      if (text.contains(other.getKey())) {
-        return Diagnostic.error(
-            DiagnosticCode.UNSUPPORTED, lineWith(other.getKey()), other.getValue(), PRINT_HINT);
-      }
-    }
-    if (text.contains(" = torch.ops.")) {
-      return Diagnostic.error(
-          DiagnosticCode.SYNTAX,
-          lineWith(" = torch.ops."),
-          "no def forward(…): was found above the statements",
-          PRINT_HINT);
-    }
-    return Diagnostic.error(
-        DiagnosticCode.SYNTAX,
-        Span.ofFile(file),
-        "the text contains no graph: no def forward(…):",
-        PRINT_HINT);
-  }
-
-  private Span lineWith(String part) {
-    int at = text.indexOf(part);
-    int line = 1;
-    int start = 0;
-    for (int end = text.indexOf('\n'); end >= 0 && end < at; end = text.indexOf('\n', start)) {
-      start = end + 1;
-      line++;
-    }
-    return new Span(file, line, at - start + 1, part.length());
+    return new NoGraph(file).diagnostic();
   }
 
   /**

@@ -26,8 +26,14 @@ public sealed interface FxType {
     NONE
   }
 
-  /** A text where a type should be, and why it is not one. */
-  record Malformed(String text, String message) implements FxType {}
+  /** A text where a type should be, why it is not one, and what to do. */
+  record Malformed(String text, String message, String hint) implements FxType {
+    static final String HINT = "types look like \"f32[8, 16][16, 1]cuda:0\"";
+
+    Malformed(String text, String message) {
+      this(text, message, HINT);
+    }
+  }
 
   /** {@return whether the symbol is in it} */
   default boolean mentions(String symbol) {
@@ -47,7 +53,7 @@ public sealed interface FxType {
           dtype.shortName() + text(sizes) + strides.map(FxType::text).orElse("");
       case Symbolic(SizeExpr value) -> "Sym(" + value.text() + ")";
       case None _ -> "None";
-      case Malformed(String text, _) -> text;
+      case Malformed(String text, _, _) -> text;
     };
   }
 

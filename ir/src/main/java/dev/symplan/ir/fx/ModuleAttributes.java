@@ -110,7 +110,8 @@ final class ModuleAttributes {
                   : "this is a constant or a subgraph of the module, which the text does not"
                       + " contain",
               scriptObject
-                  ? "write ops that take a group's name: torch.ops.symm_mem.one_shot_all_reduce"
+                  ? "write ops that take a group's name: torch.ops._c10d_functional.all_reduce, or"
+                      + " torch.ops.symm_mem.one_shot_all_reduce"
                   : "with its type, a constant can be an input, and with its class below, a"
                       + " subgraph can be planned: "
                       + FxGraphReader.PRINT_HINT));

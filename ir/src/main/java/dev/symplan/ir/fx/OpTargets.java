@@ -40,6 +40,20 @@ import org.jspecify.annotations.Nullable;
 final class OpTargets {
   private static final String PREFIX = "torch.ops.";
   private static final String HIGHER_ORDER = "higher_order.";
+  private static final String SYMM_MEM = PREFIX + "symm_mem.";
+
+  /** Ops of {@code symm_mem} that one rank calls on the memory of another. */
+  private static final ImmutableSet<String> ONE_SIDED =
+      ImmutableSet.of(
+          "get_remote_tensors",
+          "nccl_get",
+          "nccl_put",
+          "nccl_put_with_signal",
+          "nccl_wait_for_signal",
+          "nvshmem_get",
+          "nvshmem_put",
+          "nvshmem_put_with_signal",
+          "nvshmem_wait_for_signal");
 
   private static final ImmutableSet<SchemaType> NUMBERS =
       ImmutableSet.of(SchemaType.Base.INT, SchemaType.Base.FLOAT, SchemaType.Base.BOOL);
@@ -72,6 +86,13 @@ final class OpTargets {
       known.put(target, found);
     }
     return found;
+  }
+
+  /** {@return whether an op that nobody declared uses memory of peers, which no op there names} */
+  boolean reachesPeers(String target) {
+    return target.startsWith(SYMM_MEM)
+        && ONE_SIDED.contains(name(target).name())
+        && find(target).isEmpty();
   }
 
   private static OpName name(String target) {

@@ -1,6 +1,7 @@
 package dev.symplan.ir.fx;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.DType;
 import java.util.Optional;
 
@@ -10,6 +11,11 @@ import java.util.Optional;
  */
 final class TypeReader {
   private static final String SYMBOLIC = "Sym(";
+  private static final String DTENSOR = "DTensor(";
+
+  /** Of {@code torch.utils._dtype_abbrs}: elements that are smaller than a byte, and raw bits. */
+  private static final ImmutableSet<String> OTHER_DTYPES =
+      ImmutableSet.of("f4e2m1fnx2", "b1x8", "b2x4", "b4x2", "b8x1", "b16x1");
 
   private TypeReader() {}
 
@@ -21,6 +27,13 @@ final class TypeReader {
     if (text.equals("None")) {
       return FxType.None.NONE;
     }
+    if (text.startsWith(DTENSOR)) {
+      return new FxType.Malformed(
+          text,
+          "'%s' is a tensor that several ranks hold; a plan needs the graph of one rank"
+              .formatted(text),
+          FxText.POST_GRAD_HINT);
+    }
     int open = text.indexOf('[');
     int close = open < 0 ? -1 : text.indexOf(']', open);
     if (close < 0) {
@@ -28,6 +41,12 @@ final class TypeReader {
     }
     var name = text.substring(0, open);
     var dtype = DType.ofShortName(name);
+    if (OTHER_DTYPES.contains(name)) {
+      return new FxType.Malformed(
+          text,
+          "element type %s is not supported".formatted(name),
+          "view the tensor as bytes: x.view(torch.uint8)");
+    }
     if (dtype.isEmpty()) {
       return new FxType.Malformed(
           text, "'%s' is not a type: '%s' is not an element type".formatted(text, name));

@@ -132,13 +132,17 @@ public final class RankAgreement {
   }
 
   private boolean report(Span here, Span there, String message) {
+    return report(here, there, message, "capture all ranks in one run of one program");
+  }
+
+  private boolean report(Span here, Span there, String message, String hint) {
     sink.report(
         new Diagnostic(
             Diagnostic.Severity.ERROR,
             DiagnosticCode.RANKS_DISAGREE,
             here,
             message,
-            "capture all ranks in one run of one program",
+            hint,
             ImmutableList.of("the other rank's is at " + there)));
     return false;
   }
@@ -241,7 +245,8 @@ public final class RankAgreement {
         taker.span(),
         sender.span(),
         "rank %s takes %s from rank %s, which sends it %s"
-            .formatted(ranks.get(to), Units.count(taken, "row"), ranks.get(from), sent));
+            .formatted(ranks.get(to), Units.count(taken, "row"), ranks.get(from), sent),
+        "the split sizes of the ranks must fit each other, and so must bounds of them (--dim-max)");
   }
 
   /** {@return the rows for one peer; −1 where that cannot be said} */

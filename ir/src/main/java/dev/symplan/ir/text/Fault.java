@@ -20,6 +20,9 @@ record Fault(DiagnosticCode code, Token at, String message, String hint) {
     if (first == '"' || first == '\'') {
       return syntax(token, "the string is not closed on its line", "end it with " + first);
     }
+    if (text.startsWith("...", token.getStartIndex())) {
+      return syntax(token, "the text is shortened here", "copy all of it");
+    }
     int codePoint = text.codePointAt(token.getStartIndex());
     var number = "U+%04X".formatted(codePoint);
     return syntax(

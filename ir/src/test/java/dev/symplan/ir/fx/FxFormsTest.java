@@ -223,7 +223,7 @@ class FxFormsTest {
     var used = "a = torch.ops.my.op.default(x)\nb = torch.ops.my.op.default(a)\nreturn (b,)";
     assertThatThrownBy(() -> opaque(used))
         .hasMessageContaining("g.fx.txt:4:")
-        .hasMessageContaining("error[missing-annotation]: 'a' is not defined")
+        .hasMessageContaining("error[missing-annotation]: 'a' has no type: its op is not known")
         .satisfies(FxFormsTest::hasOneError);
   }
 
@@ -272,6 +272,10 @@ class FxFormsTest {
     var inType = FxTexts.listing(X + ", y: \"f32[2*s9][1]cuda:0\"", "return (y,)");
     assertThatThrownBy(() -> FxTexts.graph(inType))
         .hasMessageContaining("the size s9 has no value; input 'y' provides it");
+    var number = FxTexts.listing(X + ", y: \"Sym(zf1)\"", "return (x,)");
+    assertThatThrownBy(() -> FxTexts.graph(number))
+        .hasMessageContaining("the float zf1 has no value; input 'y' provides it")
+        .hasMessageContaining("--dim zf1=1");
   }
 
   @Test
@@ -301,8 +305,13 @@ class FxFormsTest {
           a = torch.ops.my.op.default(x); b: "f32[4]" = a[60000]    | bad-argument  | result 60000 is read
           a = torch.ops.aten.neg.default({1: 2})                    | bad-argument  | 'self' of aten::neg takes Tensor
           a = torch.ops.aten.neg.default(self.c)                    | unsupported   | 'self.c' is a constant of the module
-          a: "f4e2m1fnx2[4][1]" = torch.ops.my.op.default(x)        | syntax        | 'f4e2m1fnx2' is not an element type
+          a: "f4e2m1fnx2[4][1]" = torch.ops.my.op.default(x)        | syntax        | element type f4e2m1fnx2 is not supported
           a: "f32[-4][1]" = torch.ops.my.op.default(x)              | syntax        | negative
+          a: "f5e1[4][1]" = torch.ops.my.op.default(x)              | syntax        | 'f5e1' is not an element type
+          a: "DTensor(f32[4], S(0))" = torch.ops.my.op.default(x)   | syntax        | is a tensor that several ranks hold
+          a = torch.ops.symm_mem.nvshmem_put.default(x, 1)          | unsupported   | reads or writes a peer's tensor
+          a = torch.ops.symm_mem.get_remote_tensors.default(x, '0') | unsupported   | reads or writes a peer's tensor
+          a: "f32[4][1]" = torch.ops.aten.neg.de...                 | syntax        | the text is shortened here
           a: "f32[4" = torch.ops.my.op.default(x)                   | syntax        | not a type
           a = torch.ops.my.op.default(99999999999999999999)         | syntax        | does not fit 64 bits
           a = torch.ops.my.op.default(device(index=0))              | unsupported   | the device has no type

@@ -192,7 +192,8 @@ class FxImporterTest {
     var op = read(text + "        return (getitem_2,)\n").graphs().getFirst().ops().getFirst();
     assertThat(op.results()).extracting(v -> v.name()).containsExactly("", "getitem_2");
     assertThatThrownBy(() -> read(text + "        return (getitem,)\n"))
-        .hasMessageContaining("error[missing-annotation]: 'getitem' is not defined");
+        .hasMessageContaining(
+            "error[missing-annotation]: 'getitem' has no type: its op is not known");
   }
 
   @Test
@@ -251,8 +252,9 @@ class FxImporterTest {
         .hasMessageContaining("include_stride=True");
     assertThatThrownBy(
             () -> read("%x : [num_users=1] = call_function[target=torch.ops.aten.mm](args = ())\n"))
-        .hasMessageContaining("this is str(graph)");
-    assertThatThrownBy(() -> read("")).hasMessageContaining("the text contains no graph");
+        .hasMessageContaining("this is a node as str(graph) prints it");
+    assertThatThrownBy(() -> read(""))
+        .hasMessageContaining("the text contains no graph: it is empty");
     assertThatThrownBy(() -> read(HEAD)).hasMessageContaining("without a return statement");
   }
 

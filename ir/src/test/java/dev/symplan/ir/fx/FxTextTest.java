@@ -179,8 +179,10 @@ class FxTextTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "HloModule jit_f | a module of XLA",
+        "HloModule jit_f | a module of XLA begins here",
         "  func.func public @main( | a module of MLIR",
+        "graph(%x : Tensor): | a graph of TorchScript",
+        "<!DOCTYPE html><pre>def forward( | an HTML page",
         "async_compile = AsyncCompile() | Inductor's output code",
         "opcode         name  target | print_tabular()",
       })
@@ -189,7 +191,7 @@ class FxTextTest {
     assertThatThrownBy(() -> listings("\n" + textAndName.substring(0, bar) + "\n"))
         .hasMessageContaining("log.txt:2:")
         .hasMessageContaining(textAndName.substring(bar + 3))
-        .hasMessageContaining("print_readable(include_stride=True");
+        .hasMessageContaining("hint: ");
   }
 
   @Test
@@ -221,10 +223,15 @@ class FxTextTest {
   @Test
   void saysWhyThereIsNoGraph() {
     assertThatThrownBy(() -> listings("graph():\n  %a = call_function[target=torch.x](args)\n"))
-        .hasMessageContaining("log.txt:2:8: error[unsupported]: this is str(graph)")
+        .hasMessageContaining(
+            "log.txt:2:8: error[unsupported]: this is a node as str(graph) prints")
         .hasMessageContaining("print_readable(include_stride=True");
     assertThatThrownBy(() -> listings("\n  a = torch.ops.aten.neg.default(x)\n"))
         .hasMessageContaining("log.txt:2:4: error[syntax]: no def forward");
+    assertThatThrownBy(() -> listings(LISTING.indent(0).replaceAll("(?m)^", "(Worker pid=7) ")))
+        .hasMessageContaining("the lines of the graph begin with '(Worker pid=7)', a prefix");
+    assertThatThrownBy(() -> listings("\n"))
+        .hasMessageContaining("log.txt: error[syntax]: the text contains no graph: it is empty");
     assertThatThrownBy(() -> listings("hello\n"))
         .hasMessageContaining("log.txt: error[syntax]: the text contains no graph");
     assertThatThrownBy(() -> listings("x\n  Node[rank=0](op=placeholder, name=x)\n"))

@@ -514,6 +514,20 @@ class HigherOrderTest {
   }
 
   @Test
+  void objectsAreNotPlanned() {
+    assertThatThrownBy(
+            () ->
+                imported(
+                    """
+                    def forward(self, obj, x: F4):
+                        a = torch.ops.my.op.default(x, obj)
+                        return (a,)
+                    """
+                        .replace("F4", F4)))
+        .hasMessageContaining("input 'obj' is printed without a type: it is an object");
+  }
+
+  @Test
   void hooksAreNotPlanned() {
     assertThatThrownBy(
             () ->

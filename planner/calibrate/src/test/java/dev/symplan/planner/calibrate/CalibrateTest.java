@@ -4,12 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.assertj.core.api.Assertions.within;
 
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSortedSet;
 import com.google.common.collect.ImmutableTable;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.calibrate.Calibration.MeasuredSize;
+import dev.symplan.planner.calibrate.Point.Subject.Collective;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.TargetFile;
@@ -18,9 +21,12 @@ import dev.symplan.planner.machine.Variant;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.Random;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -61,6 +67,62 @@ class CalibrateTest {
     assertThat(calibration.sizes()).hasSizeGreaterThan(50);
     assertThat(calibration.agreement()).isGreaterThanOrEqualTo(0.95);
     assertThat(calibration.sizes()).extracting(MeasuredSize::regret).allMatch(r -> r < 0.03);
+  }
+
+  /** Each size but the smallest and the largest is left out of one fit, which then picks at it. */
+  @Test
+  void picksAtSizesThatTheFitHasNotSeen() {
+    var all = Points.read(MEASURED);
+    var sizes =
+        all.list().stream()
+            .flatMap(point -> transfer(point).stream())
+            .map(Collective::bytes)
+            .collect(ImmutableSortedSet.toImmutableSortedSet(Comparator.naturalOrder()));
+    var regrets = new ArrayList<Double>();
+    for (long bytes : sizes.subSet(sizes.first(), false, sizes.last(), false)) {
+      var parts =
+          all.list().stream()
+              .collect(
+                  Collectors.partitioningBy(
+                      point -> transfer(point).filter(of -> of.bytes() == bytes).isPresent(),
+                      ImmutableList.toImmutableList()));
+      var rest = new Points(all.name(), parts.get(false), all.comments());
+      var costs = new CostModel(Calibration.of(rest, Target.HOST, "lab").target());
+      parts.get(true).stream()
+          .collect(Collectors.groupingBy(CalibrateTest::group))
+          .values()
+          .forEach(points -> regrets.add(regret(costs, points)));
+    }
+    assertThat(regrets).hasSizeGreaterThan(100);
+    assertThat(regrets.stream().filter(regret -> regret == 0).count())
+        .isGreaterThanOrEqualTo(Math.round(0.92 * regrets.size()));
+    assertThat(Collections.max(regrets)).isLessThan(0.05);
+  }
+
+  private static Optional<Collective> transfer(Point point) {
+    return point.subject() instanceof Collective collective
+        ? Optional.of(collective)
+        : Optional.empty();
+  }
+
+  private static String group(Point point) {
+    var collective = transfer(point).orElseThrow();
+    return collective.kind() + " of " + collective.ranks();
+  }
+
+  /**
+   * {@return how much longer the variant that is predicted to be fastest takes than the fastest}
+   */
+  private static double regret(CostModel costs, List<Point> points) {
+    var predicted =
+        Collections.min(
+            points,
+            Comparator.comparingDouble(
+                point -> {
+                  var of = transfer(point).orElseThrow();
+                  return costs.transferMicros(of.kind(), of.variant(), of.bytes(), of.ranks());
+                }));
+    return predicted.micros() / points.stream().mapToDouble(Point::micros).min().orElseThrow() - 1;
   }
 
   @ParameterizedTest

@@ -1,5 +1,6 @@
 package dev.symplan.planner.io;
 
+import com.google.common.base.Joiner;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
@@ -91,7 +92,11 @@ public final class ProgramReader {
         ? reader.archive(
             input,
             reader.importOptions(
-                stem(input.toString()), ImmutableList.of(), options.ranks(), options.dims()))
+                input.toString(),
+                stem(input.toString()),
+                ImmutableList.of(),
+                options.ranks(),
+                options.dims()))
         : reader.program(SourceReader.read(input));
   }
 
@@ -191,7 +196,12 @@ public final class ProgramReader {
         ? graph(file)
         : FxImporter.read(
             file,
-            importOptions(stem(file.name()), ImmutableList.of(), options.ranks(), options.dims()),
+            importOptions(
+                file.name(),
+                stem(file.name()),
+                ImmutableList.of(),
+                options.ranks(),
+                options.dims()),
             warnings);
   }
 
@@ -235,14 +245,19 @@ public final class ProgramReader {
   }
 
   private ImportOptions importOptions(
-      String name, ImmutableList<ProcessGroup> groups, int ranks, ImmutableMap<String, Long> dims) {
+      String source,
+      String name,
+      ImmutableList<ProcessGroup> groups,
+      int ranks,
+      ImmutableMap<String, Long> dims) {
     var bounds = SizeBounds.ofEach(dims, options.dimMax());
     if (!bounds.keySet().equals(options.dimMax().keySet())) {
       warnings.accept(
           Diagnostic.warning(
               DiagnosticCode.DYNAMIC_SIZE,
-              Span.NONE,
-              "sizes that are bounded together have even parts: " + bounds,
+              Span.ofFile(new SourceFile(source, "")),
+              "sizes that are bounded together have even parts: "
+                  + Joiner.on(", ").withKeyValueSeparator(" = ").join(bounds),
               "a rank that gets more rows than its part needs more memory than the plan has"));
     }
     return new ImportOptions(name, groups, ranks, dims, bounds, registry);
@@ -304,7 +319,8 @@ public final class ProgramReader {
           "a file is named for rank %s".formatted(world - 1),
           "ranks are 0 to " + (ProcessGroup.MAX_RANKS - 1));
     }
-    var importOptions = importOptions(name, GroupFiles.read(folder), world, dims(folder));
+    var importOptions =
+        importOptions(folder.toString(), name, GroupFiles.read(folder), world, dims(folder));
     if (Files.exists(folder.resolve(ARCHIVE))) {
       return archive(folder.resolve(ARCHIVE), importOptions);
     }

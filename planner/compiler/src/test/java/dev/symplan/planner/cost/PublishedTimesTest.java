@@ -29,6 +29,9 @@ class PublishedTimesTest {
           b200x8 | 2 |  1536 | nccl=19, two_shot=21, multimem=25
           b200x8 | 2 | 65536 | nccl=156, one_shot=427
           h100x8 | 4 | 65536 | nccl=341, multimem=372
+          h100x8 | 8 |  4096 | nccl=50
+          h100x8 | 8 | 65536 | nccl=316, multimem=320
+          h100x8 | 8 | 131072 | nccl=561, multimem=631
           """)
   void withCopies(String name, int ranks, long kib, String published) {
     var target = Target.ofName(name).orElseThrow();
@@ -47,6 +50,16 @@ class PublishedTimesTest {
       assertThat(costs.isMeasured(Kind.ALL_REDUCE, variant, ranks)).isFalse();
       before = micros;
     }
+  }
+
+  /** Sizes that the curve of NCCL was not fitted to. */
+  @ParameterizedTest
+  @CsvSource({"2048, 37", "3072, 44", "8192, 76", "32768, 195"})
+  void ncclOnEightH100sBetweenTheSizesOfItsCurve(long kib, double published) {
+    assertThat(
+            new CostModel(Target.H100_X8)
+                .transferMicros(Kind.ALL_REDUCE, Variant.NCCL, kib << 10, 8))
+        .isCloseTo(published, withPercentage(4));
   }
 
   /** On eight B200s, multimem is fastest from 1 to 64 MiB, and below that one_shot. */

@@ -1,6 +1,6 @@
 package dev.symplan.planner.interpret;
 
-import com.google.common.collect.ImmutableSet;
+import dev.symplan.ir.aten.FsdpOps;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Program;
@@ -26,8 +26,6 @@ import java.util.Optional;
  *     these with what the ops are defined to do
  */
 record Compiled(Plan plan, List<Graph> graphs) {
-  private static final ImmutableSet<String> TAKEN_APART = ImmutableSet.of("symm_mem", "fsdp");
-
   static Compiled of(Program program, Target target, CompileOptions options) {
     var normalized = new ArrayList<Optional<Graph>>();
     var observer =
@@ -63,7 +61,8 @@ record Compiled(Plan plan, List<Graph> graphs) {
   }
 
   private static boolean isTakenApart(Op op) {
-    return TAKEN_APART.contains(op.def().name().namespace()) && !ForeignCollectives.is(op);
+    return FsdpOps.copies(op.def().schema())
+        || (op.def().name().namespace().equals("symm_mem") && !ForeignCollectives.is(op));
   }
 
   Optional<String> wrong(long seed, int orders) {

@@ -52,7 +52,8 @@ class InterpreterTest {
 
   private static final CompileOptions BOUNDED =
       CompileOptions.DEFAULT.withDims(
-          ImmutableMap.of(), ImmutableMap.of("s0", 4L, "s27", 4L, "s77", 4L, "u0", 8L));
+          ImmutableMap.of(),
+          ImmutableMap.of("s0", 4L, "s1", 4L, "s27", 4L, "s72", 4L, "s77", 4L, "u0", 8L, "u1", 8L));
 
   /** All rewrites, and everything with the caller. */
   private static final CompileOptions REWRITTEN =
@@ -135,14 +136,21 @@ class InterpreterTest {
     assumeTrue(Files.isDirectory(WILD), () -> "not here: " + WILD);
     var inputs = new ArrayList<>(files(WILD));
     inputs.addAll(files(WILD.resolve("unsafe")));
-    int compared =
-        inputs.parallelStream()
-            .mapToInt(
-                input ->
-                    compare(input, BOUNDED.withRanks(2), 2)
-                        + compare(input, REWRITTEN.withRanks(2), 1))
-            .sum();
-    assertThat(compared).isGreaterThan(60);
+    assertThat(compareTexts(inputs)).isGreaterThan(60);
+  }
+
+  @Test
+  void plansOfTextsInManyFormsDoWhatTheProgramsDo() throws IOException {
+    var inputs = files(ROOT.resolve("runtime/cli/src/test/resources/texts"));
+    assertThat(compareTexts(inputs)).isGreaterThan(inputs.size());
+  }
+
+  private static int compareTexts(List<Path> inputs) {
+    return inputs.parallelStream()
+        .mapToInt(
+            input ->
+                compare(input, BOUNDED.withRanks(2), 2) + compare(input, REWRITTEN.withRanks(2), 1))
+        .sum();
   }
 
   /** {@return the number of graphs that could be planned} */

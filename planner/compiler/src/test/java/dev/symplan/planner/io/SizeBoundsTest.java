@@ -88,7 +88,8 @@ class SizeBoundsTest {
     assertThat(warnings)
         .extracting(Diagnostic::message)
         .contains(
-            "sizes that are bounded together have even parts: {u0=512, u1=512, u2=512, u3=512}");
+            "sizes that are bounded together have even parts: u0 = 512, u1 = 512, u2 = 512, u3 ="
+                + " 512");
   }
 
   @Test

@@ -26,6 +26,30 @@ public final class CollectivesTable {
       ImmutableList.of(
           "variant", "symmetric", "reductions", "types", "in place", "barriers", "needs");
 
+  private static final String TAKEN_APART =
+      """
+
+      ## Ops that are taken apart
+
+      | op | becomes | needs |
+      |---|---|---|
+      | `symm_mem::fused_all_gather_matmul`, `fused_all_gather_scaled_matmul` | an all_gather, and a product for each `B` | a result type that is written out; scales of the whole tensor or of its rows |
+      | `symm_mem::fused_matmul_reduce_scatter`, `fused_scaled_matmul_reduce_scatter` | a product, and a reduce_scatter | as above |
+      | `symm_mem::all_to_all_vdev`, `all_to_all_vdev_2d`, `all_to_all_vdev_2d_offset` | an all_to_all of the splits, one of as many rows for each rank as the input has, and indices that pick the rows that count | splits that fit into `out`, which the run checks; on GPUs, a `major_align` that is a power of two |
+
+      The planner overlaps the parts where it pays, and chooses a variant for each collective. NCCL has no
+      call for these ops.
+
+      ## Needs of the ops of symm_mem
+
+      - The ops of `symm_mem` that reduce only add up, as PyTorch's do; `_low_contention_reduce_scatter` also averages.
+      - A `symm_buffer` has the element type of the tensor that is reduced, and at least as many elements.
+      - `multimem_one_shot_reduce_out` writes only the root's `out`, which must have no values yet.
+      - No argument has to be in symmetric memory already: the planner places it there, or copies it.
+      - Tests compare the results of these ops with those of eager PyTorch 2.11 on two GPUs (`samples/cases/symm_mem`), but
+        those of `multimem_*` (multicast) and `all_to_all_vdev*` (NVSHMEM) with their definitions.
+      """;
+
   private static final String PERMUTATIONS =
       """
 
@@ -173,14 +197,15 @@ public final class CollectivesTable {
       out.append(
           kind == Kind.CUSTOM
               ? "Ops that a library or a graph declares with `symm_mem` or `group` clauses"
-                  + " ([language.md](language.md)).\n\n"
+                  + " ([language.md](language.md)). NCCL: none.\n\n"
               : names(kind, op -> algorithm(op).isEmpty()) + ". NCCL: " + ncclCall(kind) + ".\n\n");
       foreign(kind, out);
       line(out, COLUMNS);
       line(out, COLUMNS.stream().map(column -> "---").toList());
       rows(kind).forEach(row -> line(out, row));
     }
-    out.append(PERMUTATIONS)
+    out.append(TAKEN_APART)
+        .append(PERMUTATIONS)
         .append(SLICES)
         .append(HIERARCHICAL)
         .append("\n## What the variants do\n\n");

@@ -5,12 +5,17 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict.Reason;
+import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.doctor.Diagnosis.Support;
 import dev.symplan.runtime.doctor.Machine.Attempt;
 import dev.symplan.runtime.doctor.Machine.Driver;
@@ -19,6 +24,7 @@ import dev.symplan.runtime.doctor.Machine.Library;
 import dev.symplan.runtime.doctor.Machine.Link;
 import dev.symplan.runtime.doctor.Machine.NvLinks;
 import dev.symplan.runtime.doctor.Machine.Setting;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -291,6 +297,54 @@ class DoctorTest {
                 .map(Variant::text))
         .containsExactlyInAnyOrder(usable.split(" "));
     assertThat(diagnosis(machine).target().orElseThrow().gpus()).isEqualTo(gpus > 4 ? 8 : 4);
+  }
+
+  /** A graph with every kind of collective between all ranks. */
+  private static String everyKind(int ranks) {
+    var splits = Collections.nCopies(ranks, 64 / ranks);
+    return """
+    def forward(self, x: X):
+        h: X = torch.ops.aten.neg.default(x)
+        r: X = torch.ops._c10d_functional.all_reduce.default(h, 'sum', '0')
+        rw: X = torch.ops._c10d_functional.wait_tensor.default(r)
+        g: "bf16[WHOLE, 16][16, 1]" = torch.ops._c10d_functional.all_gather_into_tensor.default(rw, RANKS, '0')
+        gw: "bf16[WHOLE, 16][16, 1]" = torch.ops._c10d_functional.wait_tensor.default(g)
+        s: X = torch.ops._c10d_functional.reduce_scatter_tensor.default(gw, 'sum', RANKS, '0')
+        sw: X = torch.ops._c10d_functional.wait_tensor.default(s)
+        a: X = torch.ops._c10d_functional.all_to_all_single.default(sw, SPLITS, SPLITS, '0')
+        aw: X = torch.ops._c10d_functional.wait_tensor.default(a)
+        b: X = torch.ops._c10d_functional.broadcast.default(aw, 0, '0')
+        bw: X = torch.ops._c10d_functional.wait_tensor.default(b)
+        return (bw,)
+    """
+        .replace("X", "\"bf16[64, 16][16, 1]\"")
+        .replace("SPLITS", splits.toString())
+        .replace("RANKS", Integer.toString(ranks))
+        .replace("WHOLE", Integer.toString(64 * ranks));
+  }
+
+  /** Every collective of a plan for a machine has a variant that the machine can run. */
+  @ParameterizedTest
+  @CsvSource({"1, true", "2, true", "4, true", "8, true", "2, false", "8, false"})
+  void everyKindIsPlannedForTheMachine(int gpus, boolean access) {
+    var machine =
+        machine(
+            gpus, "NVIDIA H200", (_, _) -> access, libraries("2.28.9"), SETTINGS, Optional.empty());
+    var variants = BackendVariants.all("cuda").withoutMulticast("lacks it");
+    var backend = diagnosis(machine).usable(variants, gpus);
+    var options = CompileOptions.DEFAULT.withRanks(gpus).withBackend(backend);
+    var program = ProgramReader.read(new SourceFile("g.txt", everyKind(gpus)), options, _ -> {});
+    var compiler = Compiler.forTarget(diagnosis(machine).target().orElseThrow()).with(options);
+    if (!access) {
+      assertThatThrownBy(() -> compiler.compile(program))
+          .isInstanceOf(CompileException.class)
+          .hasMessageContaining("cannot access each other's memory");
+      return;
+    }
+    var chosen = compiler.compile(program).rankPlans().getFirst().collectives();
+    assertThat(chosen).hasSize(5);
+    assertThat(chosen)
+        .allMatch(one -> backend.lack(VariantSpec.of(one.kind(), one.variant())).isEmpty());
   }
 
   /** Two ranks need no more than the pair. */
