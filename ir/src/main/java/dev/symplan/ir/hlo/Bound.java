@@ -3,6 +3,7 @@ package dev.symplan.ir.hlo;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
+import java.util.OptionalInt;
 
 /** What an instruction became. */
 sealed interface Bound {
@@ -12,6 +13,9 @@ sealed interface Bound {
 
   /** An array whose elements are all one number, which no op has made yet. */
   record Splat(Arg.Literal number, HloShape.Array shape) implements Bound {}
+
+  /** An array of a few numbers that the module states, row by row, which no op has made yet. */
+  record Table(ImmutableList<Arg.Literal> numbers, HloShape.Array shape) implements Bound {}
 
   /** A tuple, which graphs do not have: its parts. */
   record Tuple(ImmutableList<Bound> parts) implements Bound {}
@@ -28,6 +32,23 @@ sealed interface Bound {
    * A result of a collective that was started.
    *
    * @param physical what the collective gives, its dimensions in the order of the layout
+   * @param row which row of that is the result, if not all are
    */
-  record Started(Value physical, HloShape.Array shape, String name) {}
+  record Started(Value physical, HloShape.Array shape, String name, OptionalInt row) {
+    static Started whole(Value physical, HloShape.Array shape, String name) {
+      return new Started(physical, shape, name, OptionalInt.empty());
+    }
+
+    /** {@return the result in what the collective has given} */
+    Value part(GraphEmitter emitter, Value given) {
+      return row.isPresent()
+          ? emitter.op(
+              name + ".part",
+              "aten::select.int",
+              new Arg.Ref(given),
+              new Arg.Int(0),
+              new Arg.Int(row.getAsInt()))
+          : given;
+    }
+  }
 }

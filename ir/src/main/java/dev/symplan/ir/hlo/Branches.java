@@ -2,26 +2,23 @@ package dev.symplan.ir.hlo;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import com.google.common.math.LongMath;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.hlo.HloShape.Array;
-import java.util.HashMap;
-import java.util.Map;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** The branches of {@code conditional}, and the memory that they take. */
+/** The branches of {@code conditional}, and what becomes of their results. */
 final class Branches {
-  /** Bytes at multiples of which XLA's buffers begin. */
-  private static final long ALIGNMENT = 256;
-
+  private final GraphEmitter emitter;
   private final ImmutableMap<String, HloComputation> computations;
-  private final Fusions fusions;
-  private final Map<String, Long> scratch = new HashMap<>();
 
-  Branches(ImmutableMap<String, HloComputation> computations, Fusions fusions) {
+  Branches(GraphEmitter emitter, ImmutableMap<String, HloComputation> computations) {
+    this.emitter = emitter;
     this.computations = computations;
-    this.fusions = fusions;
   }
 
   /** {@return the branches, the one that runs for {@code true} first} */
@@ -56,53 +53,50 @@ final class Branches {
   }
 
   /**
-   * {@return bytes in which all that a computation makes has room at once} What really is needed at
-   * once is less, but only XLA knows the order in which it runs.
+   * {@return of the results of all branches, those of the branch that a run takes}
    *
-   * @throws IllegalArgumentException when it calls what does not stand above it in the module
+   * @param selector a boolean, or the number of a branch
    */
-  long scratchBytes(HloComputation computation) {
-    if (scratch.isEmpty()) {
-      measure();
+  Bound picked(HloInstruction conditional, Bound selector, List<Bound> results) {
+    var chooser = emitter.value(selector, conditional.name() + ".choice");
+    if (chooser.tensor().rank() > 0
+        || chooser.tensor().dtype() == DType.BOOL && results.size() != 2) {
+      throw new IllegalArgumentException("one number chooses among its branches");
     }
-    @Nullable Long bytes = scratch.get(computation.name());
-    if (bytes == null) {
-      throw new IllegalArgumentException(
-          "%s calls what does not stand above it".formatted(computation.name()));
+    var picked = results.getLast();
+    for (int i = results.size() - 2; i >= 0; i--) {
+      var takes =
+          chooser.tensor().dtype() == DType.BOOL
+              ? chooser
+              : emitter.op(
+                  conditional.name() + ".takes" + i,
+                  "aten::eq.Scalar",
+                  new Arg.Ref(chooser),
+                  new Arg.Int(i));
+      picked = either(conditional.name(), takes, results.get(i), picked);
     }
-    return bytes;
+    return picked;
   }
 
-  /** Computations stand above those that call them. */
-  private void measure() {
-    for (var computation : computations.values()) {
-      long bytes = 0;
-      boolean known = true;
-      for (var instruction : computation.instructions()) {
-        bytes = LongMath.saturatedAdd(bytes, made(instruction));
-        if (!instruction.opcode().equals("fusion")) {
-          for (var callee : fusions.called(instruction)) {
-            known &= scratch.containsKey(callee.name());
-            bytes = LongMath.saturatedAdd(bytes, scratch.getOrDefault(callee.name(), 0L));
-          }
-        }
-      }
-      if (known) {
-        scratch.put(computation.name(), bytes);
-      }
+  private Bound either(String name, Value takes, Bound first, Bound second) {
+    if (first.equals(second)) {
+      return first;
     }
-  }
-
-  private static long made(HloInstruction instruction) {
-    return switch (instruction.opcode()) {
-      case "parameter", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier" -> 0;
-      default ->
-          instruction
-              .shape()
-              .arrays()
-              .mapToLong(array -> Math.ceilDiv(array.tensor().storageBytes(), ALIGNMENT))
-              .map(blocks -> LongMath.saturatedMultiply(blocks, ALIGNMENT))
-              .reduce(0, LongMath::saturatedAdd);
-    };
+    if (first instanceof Bound.Tuple(ImmutableList<Bound> own)
+        && second instanceof Bound.Tuple(ImmutableList<Bound> other)
+        && own.size() == other.size()) {
+      var parts = new ArrayList<Bound>();
+      for (int i = 0; i < own.size(); i++) {
+        parts.add(either(name + "." + i, takes, own.get(i), other.get(i)));
+      }
+      return new Bound.Tuple(ImmutableList.copyOf(parts));
+    }
+    return new Bound.Tensor(
+        emitter.op(
+            name,
+            "aten::where.self",
+            new Arg.Ref(takes),
+            new Arg.Ref(emitter.value(first, name + ".own")),
+            new Arg.Ref(emitter.value(second, name + ".other"))));
   }
 }

@@ -17,8 +17,11 @@ import dev.symplan.ir.hlo.HloShape.Array;
 import dev.symplan.ir.op.Permutation;
 import dev.symplan.ir.op.ReduceOp;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -30,12 +33,17 @@ import org.jspecify.annotations.Nullable;
 final class Collectives {
   static final ImmutableSet<String> OPCODES =
       ImmutableSet.of(
-          "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute");
+          "all-reduce",
+          "all-gather",
+          "reduce-scatter",
+          "all-to-all",
+          "collective-permute",
+          "collective-broadcast",
+          "ragged-all-to-all");
 
   /** Collectives that have no functional form here. */
   static final ImmutableSet<String> UNSUPPORTED =
-      ImmutableSet.of(
-          "collective-broadcast", "ragged-all-to-all", "send", "recv", "infeed", "outfeed");
+      ImmutableSet.of("send", "recv", "infeed", "outfeed");
 
   private static final ImmutableMap<String, ReduceOp> REDUCTIONS =
       ImmutableMap.of(
@@ -92,12 +100,18 @@ final class Collectives {
   /** {@return the results of a collective that was started} */
   Bound done(Bound.Pending pending, HloShape shape) {
     var parts = ImmutableList.<Bound>builder();
+    Map<Value, Value> finished = new HashMap<>();
     for (var started : pending.results()) {
       var waited =
-          emitter.op(
-              started.name() + ".wait",
-              FUNCTIONAL + "wait_tensor",
-              new Arg.Ref(started.physical()));
+          started.part(
+              emitter,
+              finished.computeIfAbsent(
+                  started.physical(),
+                  value ->
+                      emitter.op(
+                          started.name() + ".wait",
+                          FUNCTIONAL + "wait_tensor",
+                          new Arg.Ref(value))));
       var order = order(started.shape());
       var sizes = started.shape().tensor().sizes();
       var whole =
@@ -112,13 +126,44 @@ final class Collectives {
     return shape instanceof HloShape.Tuple ? new Bound.Tuple(all) : all.getFirst();
   }
 
+  /** {@return the output of a {@code ragged-all-to-all}} */
+  Bound ragged(HloInstruction instruction, List<Value> operands, HloShape shape) {
+    if (!(shape instanceof Array array)) {
+      throw wrong("%s gives one array".formatted(instruction.opcode()));
+    }
+    return new RaggedExchange(emitter)
+        .exchange(instruction, operands, array, group(instruction, true));
+  }
+
+  private ProcessGroup group(HloInstruction instruction, boolean ofPartitions) {
+    try {
+      return groups.of(instruction, ofPartitions);
+    } catch (IllegalArgumentException e) {
+      throw emitter.failure(
+          DiagnosticCode.BAD_GROUP,
+          String.valueOf(e.getMessage()),
+          "groups are disjoint, of the same size, and of devices of the module");
+    }
+  }
+
+  private Groups.Pairs pairs(HloInstruction instruction) {
+    try {
+      return groups.pairs(instruction);
+    } catch (IllegalArgumentException e) {
+      throw emitter.failure(
+          DiagnosticCode.BAD_GROUP,
+          String.valueOf(e.getMessage()),
+          "each device of the module is at most once a source, and at most once a target");
+    }
+  }
+
   /** {@return the collective, started} */
   Bound.Pending start(HloInstruction instruction, List<Value> operands, HloShape shape) {
     var arrays = shape.arrays().toList();
     var opcode = instruction.opcode();
     boolean tupleExchange =
         opcode.equals("all-to-all") && !instruction.attributes().has("dimensions");
-    if (arrays.size() != operands.size() || operands.isEmpty()) {
+    if (operands.isEmpty() || arrays.size() != operands.size()) {
       throw wrong(
           "%s of %s operands gives %s results".formatted(opcode, operands.size(), arrays.size()));
     }
@@ -129,30 +174,31 @@ final class Collectives {
           "collective-permute of slices into another array is not planned",
           "permute whole arrays, and slice before or update after");
     }
+    var permutation = Permutation.NONE;
     ProcessGroup group;
-    Permutation permutation;
-    try {
-      if (permutes) {
-        var pairs = groups.pairs(instruction);
-        group = pairs.group();
-        permutation = pairs.permutation();
-      } else {
-        group = groups.of(instruction, opcode.equals("all-to-all"));
-        permutation = Permutation.NONE;
-      }
-    } catch (IllegalArgumentException e) {
-      throw emitter.failure(
-          DiagnosticCode.BAD_GROUP,
-          String.valueOf(e.getMessage()),
-          permutes
-              ? "each device of the module is at most once a source, and at most once a target"
-              : "groups are disjoint, of the same size, and of devices of the module");
+    if (permutes) {
+      var pairs = pairs(instruction);
+      permutation = pairs.permutation();
+      group = pairs.group();
+    } else {
+      group =
+          group(instruction, opcode.equals("all-to-all") || opcode.equals("collective-broadcast"));
     }
     if (tupleExchange) {
+      return exchanged(instruction, operands, arrays, group);
+    }
+    if (instruction.attributes().flag("has_dynamic_root")) {
       throw emitter.failure(
           DiagnosticCode.UNSUPPORTED,
-          "all-to-all of several operands is not planned",
-          "compile with a version of XLA that decomposes it, or exchange one array");
+          "collective-broadcast from a device that only a run knows is not planned",
+          "broadcast from a device that is known when the program is traced");
+    }
+    if (opcode.equals("collective-broadcast")
+        && group.members().stream().mapToInt(ImmutableIntArray::length).sum() != groups.world()) {
+      throw emitter.failure(
+          DiagnosticCode.BAD_GROUP,
+          "collective-broadcast leaves out some devices, which get zeros",
+          "name all devices of the module in its groups");
     }
     var started = ImmutableList.<Started>builder();
     for (int i = 0; i < operands.size(); i++) {
@@ -186,7 +232,18 @@ final class Collectives {
               new Arg.Ref(seen),
               reduceOp(instruction, seen),
               new Arg.Str(group.name()));
-      return new Started(reduced, shape, name);
+      return Started.whole(reduced, shape, name);
+    }
+    if (opcode.equals("collective-broadcast")) {
+      // The first device of each group is the source.
+      var sent =
+          emitter.op(
+              name,
+              FUNCTIONAL + "broadcast",
+              new Arg.Ref(seen),
+              new Arg.Int(0),
+              new Arg.Str(group.name()));
+      return Started.whole(sent, shape, name);
     }
     if (opcode.equals("collective-permute")) {
       var permuted =
@@ -196,7 +253,7 @@ final class Collectives {
               new Arg.Ref(seen),
               permutation.arg(),
               new Arg.Str(group.name()));
-      return new Started(permuted, shape, name);
+      return Started.whole(permuted, shape, name);
     }
     long dim = instruction.attributes().integer("dimensions").orElse(-1L);
     int at =
@@ -206,7 +263,38 @@ final class Collectives {
     }
     var sizes = seen.tensor().sizes();
     boolean outermost = IntStream.range(0, at).allMatch(i -> sizes.get(i) == 1);
-    return new Started(along(instruction, seen, group, name, at, outermost), shape, name);
+    return Started.whole(along(instruction, seen, group, name, at, outermost), shape, name);
+  }
+
+  /** Exchanges one operand with each device of the group. */
+  private Bound.Pending exchanged(
+      HloInstruction instruction, List<Value> operands, List<Array> arrays, ProcessGroup group) {
+    var name = instruction.name();
+    if (operands.size() != group.size()
+        || arrays.stream().anyMatch(array -> !array.equals(arrays.getFirst()))) {
+      throw wrong(
+          "all-to-all of %s operands is among %s devices, or of several types"
+              .formatted(operands.size(), group.size()));
+    }
+    var order = order(arrays.getFirst());
+    var seen =
+        operands.stream()
+            .map(operand -> emitter.permuted(operand, order, name + ".operand"))
+            .toList();
+    var stacked =
+        emitter.op(name + ".operands", "aten::stack", GraphEmitter.refs(seen), new Arg.Int(0));
+    var sent =
+        emitter.op(
+            name,
+            FUNCTIONAL + "all_to_all_single",
+            new Arg.Ref(stacked),
+            Arg.Seq.of(),
+            Arg.Seq.of(),
+            new Arg.Str(group.name()));
+    return new Bound.Pending(
+        IntStream.range(0, operands.size())
+            .mapToObj(i -> new Started(sent, arrays.get(i), name + "." + i, OptionalInt.of(i)))
+            .collect(ImmutableList.toImmutableList()));
   }
 
   /** Those that cut or join along a dimension. */

@@ -3,18 +3,17 @@ package dev.symplan.ir.hlo;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.hlo.HloShape.Array;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -27,21 +26,25 @@ final class ComputationReader {
   private final Collectives collectives;
   private final Fusions fusions;
   private final Translations translations;
+  private final Meanings meanings;
   private final OtherInstructions others;
   private final Branches branches;
+  private final Devices devices;
   private final ImmutableMap<String, HloComputation> computations;
   private int depth;
 
   /** The instructions that were read, those of loops in each round. */
   private long instructions;
 
-  ComputationReader(HloModule module, GraphEmitter emitter, Groups groups) {
+  ComputationReader(HloModule module, GraphEmitter emitter, Groups groups, Devices devices) {
     this.emitter = emitter;
+    this.devices = devices;
     this.collectives = new Collectives(emitter, groups, module.computations());
     this.fusions = new Fusions(module.computations());
     this.translations = new Translations(emitter, module.computations());
+    this.meanings = new Meanings(emitter, module.computations());
     this.others = new OtherInstructions(emitter);
-    this.branches = new Branches(module.computations(), fusions);
+    this.branches = new Branches(emitter, module.computations());
     this.computations = module.computations();
   }
 
@@ -159,24 +162,40 @@ final class ComputationReader {
         case "conditional" -> conditional(instruction, operands);
         case "async-start" -> asyncStart(instruction, operands);
         case "async-update" -> only(operands);
-        case "async-done", "all-reduce-done", "all-gather-done", "collective-permute-done" ->
-            done(only(operands), instruction.shape());
+        case "async-done", "fusion-done" -> done(only(operands), instruction.shape());
         case "all-reduce-start" ->
             collectives.start(
-                renamed(instruction), tensors(instruction, operands), instruction.shape());
-        case "all-gather-start", "collective-permute-start" ->
-            collectives.start(
-                renamed(instruction), tensors(instruction, operands), results(instruction));
+                renamed(instruction, instruction.shape()),
+                tensors(instruction, operands),
+                instruction.shape());
+        case "fusion-start" -> fusionStart(instruction, operands);
         case "copy-start" -> only(operands);
         case "copy-done" -> copied(instruction, only(operands));
         case "fusion" -> fusion(instruction, operands);
-        default ->
-            Collectives.OPCODES.contains(opcode)
-                ? collectives.run(instruction, tensors(instruction, operands), instruction.shape())
-                : Scalars.fold(instruction, operands)
-                    .or(() -> translations.read(instruction, operands, instruction.shape()))
-                    .orElseGet(() -> others.read(instruction, operands));
+        case "ragged-all-to-all" ->
+            collectives.ragged(instruction, tensors(instruction, operands), instruction.shape());
+        default -> {
+          var base = Fusions.withoutPhase(opcode);
+          if (!base.equals(opcode) && Collectives.OPCODES.contains(base)) {
+            yield opcode.endsWith("-start")
+                ? started(instruction, operands)
+                : done(only(operands), instruction.shape());
+          }
+          yield Collectives.OPCODES.contains(opcode)
+              ? collectives.run(instruction, tensors(instruction, operands), instruction.shape())
+              : Scalars.fold(instruction, operands)
+                  .or(() -> devices.number(instruction))
+                  .or(() -> translations.read(instruction, operands, instruction.shape()))
+                  .or(() -> meanings(instruction, operands))
+                  .orElseGet(() -> others.read(instruction, operands));
+        }
       };
+    }
+
+    private Optional<Bound> meanings(HloInstruction instruction, List<Bound> operands) {
+      return emitter.reading() == Reading.OPENED
+          ? meanings.read(instruction, operands)
+          : Optional.empty();
     }
 
     private Bound parameter(HloInstruction instruction, List<Bound> arguments) {
@@ -195,6 +214,13 @@ final class ComputationReader {
       if (shape.exact() && number.isPresent()) {
         return new Bound.Splat(number.get(), shape);
       }
+      var table =
+          emitter.reading() == Reading.OPENED
+              ? Tables.read(instruction.literal(), shape)
+              : Optional.<Bound>empty();
+      if (table.isPresent()) {
+        return table.get();
+      }
       return others.plain(instruction, "constant", List.of(), 0);
     }
 
@@ -204,33 +230,24 @@ final class ComputationReader {
       return given;
     }
 
-    /** Its rounds, one after the other. */
+    /** Its rounds, one after the other; two stand for a number that is not known, or large. */
     private Bound loop(HloInstruction instruction, Bound operand) {
       var condition = named(instruction, "condition");
       var body = named(instruction, "body");
-      long rounds =
-          Loops.rounds(instruction, condition, body, operand)
-              .orElseThrow(
-                  () ->
-                      emitter.failure(
-                          DiagnosticCode.UNSUPPORTED,
-                          "'%s' is a loop ('while') whose number of rounds the module does not state"
-                              .formatted(instruction.name()),
-                          "loop a fixed number of times: jax.lax.scan, or fori_loop with"
-                              + " constants"));
-      if (rounds > Loops.MAX_ROUNDS) {
-        throw emitter.failure(
-            DiagnosticCode.TOO_LARGE,
-            "'%s' is a loop ('while') of %s rounds; loops of up to %s are planned"
-                .formatted(instruction.name(), rounds, Loops.MAX_ROUNDS),
-            "jit the body, and loop in Python");
-      }
+      var rounds = Loops.rounds(instruction, condition, body, operand);
+      boolean written = rounds.isPresent() && rounds.getAsLong() <= Loops.MAX_ROUNDS;
       var carried = operand;
-      for (long round = 0; round < rounds; round++) {
+      for (long round = 0; round < (written ? rounds.getAsLong() : 2); round++) {
+        if (!written) {
+          carried = others.carried(instruction, carried, rounds);
+          var test = ComputationReader.this.read(condition, List.of(carried));
+          emitter.at(instruction);
+          others.condition(instruction, test, condition.root().shape());
+        }
         carried = ComputationReader.this.read(body, List.of(carried));
         emitter.at(instruction);
       }
-      return carried;
+      return written ? carried : others.carried(instruction, carried, rounds);
     }
 
     private HloComputation named(HloInstruction instruction, String attribute) {
@@ -243,9 +260,7 @@ final class ComputationReader {
       return found;
     }
 
-    /**
-     * The branch that the module chooses; or one op that has room for all that any branch makes.
-     */
+    /** The branch that the module chooses; or all of them, of whose results a run picks. */
     private Bound conditional(HloInstruction instruction, List<Bound> operands) {
       var all = branches.of(instruction);
       if (all.isEmpty() || operands.size() != all.size() + 1) {
@@ -253,34 +268,19 @@ final class ComputationReader {
       }
       var chosen = branches.chosen(operands.getFirst(), all.size());
       if (chosen.isPresent() && chosen.get() < all.size()) {
-        var given =
-            ComputationReader.this.read(
-                all.get(chosen.get()), List.of(operands.get(chosen.get() + 1)));
-        emitter.at(instruction);
-        return given;
+        return branch(instruction, all.get(chosen.get()), operands.get(chosen.get() + 1));
       }
-      if (all.stream().anyMatch(fusions::communicates)) {
-        throw emitter.failure(
-            DiagnosticCode.UNSUPPORTED,
-            "'%s' is a branch ('conditional') with a collective, and only a run knows who takes it"
-                .formatted(instruction.name()),
-            "choose the branch when the program is traced: a Python if, not jax.lax.cond");
+      var results = new ArrayList<Bound>();
+      for (int i = 0; i < all.size(); i++) {
+        results.add(branch(instruction, all.get(i), operands.get(i + 1)));
       }
-      long scratch = all.stream().mapToLong(branches::scratchBytes).max().orElse(0);
-      var room =
-          new Array(
-              "u8", TensorType.contiguous(DType.U8, scratch), true, ImmutableIntArray.of(0), 0);
-      var widened =
-          new HloInstruction(
-              instruction.name(),
-              new HloShape.Tuple(ImmutableList.of(instruction.shape(), room)),
-              instruction.opcode(),
-              instruction.operands(),
-              instruction.literal(),
-              instruction.attributes(),
-              instruction.span());
-      var values = others.flat(instruction, operands);
-      return part(others.plain(widened, "conditional", values, 0), "0", instruction.name());
+      return branches.picked(instruction, operands.getFirst(), results);
+    }
+
+    private Bound branch(HloInstruction instruction, HloComputation branch, Bound operand) {
+      var given = ComputationReader.this.read(branch, List.of(operand));
+      emitter.at(instruction);
+      return given;
     }
 
     private CompileException missing(HloInstruction instruction, int found) {
@@ -306,6 +306,9 @@ final class ComputationReader {
           Collectives.OPCODES.contains(root.opcode())
               && callee.instructions().size() == callee.parameters().size() + 1;
       if (!alone) {
+        return called(instruction, operands);
+      }
+      if (root.opcode().equals("ragged-all-to-all")) {
         return called(instruction, operands);
       }
       var order =
@@ -338,12 +341,26 @@ final class ComputationReader {
       return started instanceof Bound.Pending pending ? collectives.done(pending, shape) : started;
     }
 
+    private Bound started(HloInstruction instruction, List<Bound> operands) {
+      var named = renamed(instruction, results(instruction));
+      return named.opcode().equals("ragged-all-to-all")
+          ? known(named, operands)
+          : collectives.start(named, tensors(instruction, operands), named.shape());
+    }
+
+    /** A collective in a fusion of its own is started; other fusions are over when they have. */
+    private Bound fusionStart(HloInstruction instruction, List<Bound> operands) {
+      return fusions.communicates(callee(instruction))
+          ? asyncStart(instruction, operands)
+          : fusion(renamed(instruction, results(instruction)), operands);
+    }
+
     /** {@code all-reduce-start} is an {@code all-reduce} for what follows. */
-    private static HloInstruction renamed(HloInstruction start) {
+    private static HloInstruction renamed(HloInstruction start, HloShape shape) {
       return new HloInstruction(
           start.name(),
-          start.shape(),
-          start.opcode().substring(0, start.opcode().length() - "-start".length()),
+          shape,
+          Fusions.withoutPhase(start.opcode()),
           start.operands(),
           start.literal(),
           start.attributes(),
@@ -372,7 +389,7 @@ final class ComputationReader {
 
     private Bound fusion(HloInstruction instruction, List<Bound> operands) {
       var callee = callee(instruction);
-      if (fusions.communicates(callee)) {
+      if (emitter.reading() == Reading.OPENED || fusions.communicates(callee)) {
         return called(instruction, operands);
       }
       var values = others.flat(instruction, operands);
@@ -404,6 +421,13 @@ final class ComputationReader {
     }
 
     private Bound bitcast(HloInstruction instruction, Bound operand) {
+      if (operand instanceof Bound.Splat splat
+          && instruction.shape() instanceof Array shape
+          && emitter.reading() == Reading.OPENED
+          && splat.shape().dtype() == shape.dtype()
+          && splat.shape().tensor().numel() == shape.tensor().numel()) {
+        return new Bound.Splat(splat.number(), shape);
+      }
       var value = emitter.value(operand, instruction.name() + ".operand");
       if (!(shapeOf(instruction.operands().getFirst()) instanceof Array from)) {
         throw wrong("a bitcast takes one array");

@@ -29,6 +29,8 @@ final class Elementwise {
           .put("erf", "aten::erf")
           .put("floor", "aten::floor")
           .put("ceil", "aten::ceil")
+          .put("sign", "aten::sign")
+          .put("tan", "aten::tan")
           .put("round-nearest-even", "aten::round")
           .put("is-finite", "aten::isfinite")
           .put("not", "aten::bitwise_not")
@@ -44,6 +46,7 @@ final class Elementwise {
           .put("minimum", "aten::minimum")
           .put("power", "aten::pow.Tensor_Tensor")
           .put("remainder", "aten::fmod.Tensor")
+          .put("atan2", "aten::atan2")
           .put("and", "aten::bitwise_and.Tensor")
           .put("or", "aten::bitwise_or.Tensor")
           .put("xor", "aten::bitwise_xor.Tensor")
@@ -65,6 +68,9 @@ final class Elementwise {
 
   /** Those that PyTorch refuses for booleans, or that mean something else for them. */
   private static final ImmutableSet<String> OF_BITS = ImmutableSet.of("and", "or", "xor", "not");
+
+  /** Those of one operand that integers have, too. */
+  private static final ImmutableSet<String> OF_NUMBERS = ImmutableSet.of("abs", "negate", "sign");
 
   private static final ImmutableMap<String, String> COMPARE =
       ImmutableMap.of(
@@ -123,8 +129,8 @@ final class Elementwise {
           yield Optional.empty();
         }
         if (unary != null && operands.size() == 1) {
-          boolean ofFloats = dtype.isFloat() || bits || unary.equals("aten::neg");
-          yield ofFloats
+          boolean takes = dtype.isFloat() || bits || OF_NUMBERS.contains(instruction.opcode());
+          yield takes
               ? Optional.of(emitter.fresh(name, shape, unary, ref(first, name)))
               : Optional.empty();
         }
@@ -141,7 +147,7 @@ final class Elementwise {
     if (dtype(operands.getLast()) != dtype(operands.getFirst())) {
       return Optional.empty();
     }
-    if (opcode.equals("power") && !dtype.isFloat()) {
+    if ((opcode.equals("power") || opcode.equals("atan2")) && !dtype.isFloat()) {
       return Optional.empty();
     }
     boolean turned = COMMUTATIVE.contains(opcode) && operands.getFirst() instanceof Bound.Splat;
@@ -252,6 +258,7 @@ final class Elementwise {
     return switch (bound) {
       case Bound.Tensor _ -> true;
       case Bound.Splat splat -> splat.shape().exact();
+      case Bound.Table table -> table.shape().exact();
       case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ -> false;
     };
   }
@@ -260,6 +267,7 @@ final class Elementwise {
     return switch (bound) {
       case Bound.Tensor(Value value) -> value.tensor().dtype();
       case Bound.Splat splat -> splat.shape().dtype();
+      case Bound.Table table -> table.shape().dtype();
       case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
           throw new IllegalStateException("a tuple has no element type");
     };

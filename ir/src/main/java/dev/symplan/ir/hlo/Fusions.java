@@ -14,7 +14,9 @@ import org.jspecify.annotations.Nullable;
 /** The facts about a fusion that follow from the computation that it calls. */
 final class Fusions {
   private static final ImmutableSet<String> CALLS =
-      ImmutableSet.of("fusion", "call", "async-start", "while", "conditional");
+      ImmutableSet.of("fusion", "fusion-start", "call", "async-start", "while", "conditional");
+
+  private static final ImmutableSet<String> PHASES = ImmutableSet.of("-start", "-done");
 
   /** The attributes that name computations. */
   private static final ImmutableSet<String> CALLEES =
@@ -65,11 +67,18 @@ final class Fusions {
   }
 
   static boolean isCollective(String opcode) {
-    var plain =
-        opcode.endsWith("-start")
-            ? opcode.substring(0, opcode.length() - "-start".length())
-            : opcode;
-    return Collectives.OPCODES.contains(plain) || Collectives.UNSUPPORTED.contains(opcode);
+    return Collectives.OPCODES.contains(withoutPhase(opcode))
+        || Collectives.UNSUPPORTED.contains(opcode);
+  }
+
+  /** {@return {@code all-gather} for {@code all-gather-start} and {@code all-gather-done}} */
+  static String withoutPhase(String opcode) {
+    for (var phase : PHASES) {
+      if (opcode.endsWith(phase)) {
+        return opcode.substring(0, opcode.length() - phase.length());
+      }
+    }
+    return opcode;
   }
 
   Set<HloComputation> called(HloInstruction instruction) {

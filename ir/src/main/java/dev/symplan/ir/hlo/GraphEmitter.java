@@ -54,6 +54,8 @@ final class GraphEmitter {
   private final Map<String, OpDef> defs = new HashMap<>();
   private final Map<String, Notes> notes = new HashMap<>();
   private final Map<String, Value> scalars = new HashMap<>();
+  private final Map<Bound.Table, Value> tables = new HashMap<>();
+  private final Map<Value, Long> counters = new HashMap<>();
   private final Set<String> names = new HashSet<>();
 
   /** By name, the number to try next where it is taken. */
@@ -63,6 +65,8 @@ final class GraphEmitter {
   private Span span = Span.NONE;
   private Notes note = Notes.NONE;
 
+  private final Reading reading;
+
   /** Whether results must lie as the module says, as XLA's own passes rely on it. */
   private final boolean exactLayouts;
 
@@ -71,16 +75,22 @@ final class GraphEmitter {
       OpRegistry registry,
       SourceTables sources,
       DiagnosticSink sink,
-      boolean exactLayouts) {
+      Reading reading,
+      boolean scheduled) {
     this.builder = builder;
     this.registry = registry;
     this.sources = sources;
     this.sink = sink;
-    this.exactLayouts = exactLayouts;
+    this.reading = reading;
+    this.exactLayouts = scheduled && reading == Reading.STEPS;
   }
 
   GraphBuilder builder() {
     return builder;
+  }
+
+  Reading reading() {
+    return reading;
   }
 
   /** Takes an instruction as the one that the next ops stand for. */
@@ -121,6 +131,12 @@ final class GraphEmitter {
     return add(op, List.of(args), List.of(ResultSpec.named(name(hlo), span))).getFirst();
   }
 
+  /** {@return the results of an op, whose types its rule gives} */
+  ImmutableList<Value> named(List<String> names, String op, Arg... args) {
+    return add(
+        op, List.of(args), names.stream().map(hlo -> ResultSpec.named(name(hlo), span)).toList());
+  }
+
   /** {@return the result of an op in storage of its own, which lies as the module says} */
   Value fresh(String hlo, Array shape, String op, Arg... args) {
     return add(op, List.of(args), List.of(spec(hlo, shape.tensor()))).getFirst();
@@ -155,9 +171,11 @@ final class GraphEmitter {
    * {@return the results of an op {@code hlo::NAME} that gives the arrays of a shape}
    *
    * @param first its arguments before {@code results}
+   * @throws CompileException when the module is read to be run
    */
   ImmutableList<Value> hlo(
       HloInstruction of, String op, List<Arg> first, HloShape shape, double flops) {
+    refusePlanOnly(of);
     var arrays = shape.arrays().toList();
     var args = new ArrayList<Arg>(first);
     var types = ImmutableList.<Arg>builderWithExpectedSize(arrays.size());
@@ -173,11 +191,37 @@ final class GraphEmitter {
     return add(HloOps.NAMESPACE + "::" + op, args, specs);
   }
 
+  /**
+   * {@return a value as one that a loop carries}
+   *
+   * @throws CompileException when the module is read to be run
+   */
+  Value carried(HloInstruction loop, Value value, String attributes) {
+    refusePlanOnly(loop);
+    return op(
+        loop.name(),
+        HloOps.NAMESPACE + "::while",
+        new Arg.Ref(value),
+        new Arg.Seq(ImmutableList.of(new Arg.Str(value.tensor().toString()))),
+        new Arg.Str(attributes));
+  }
+
+  private void refusePlanOnly(HloInstruction instruction) {
+    if (reading == Reading.OPENED) {
+      throw failure(
+          DiagnosticCode.UNSUPPORTED,
+          "no op of PyTorch computes '%s', which is a %s"
+              .formatted(instruction.name(), instruction.opcode()),
+          "");
+    }
+  }
+
   /** {@return a value for all that an instruction became, as far as it is an array} */
   Value value(Bound bound, String hlo) {
     return switch (bound) {
       case Bound.Tensor(Value value) -> value;
       case Bound.Splat splat -> full(hlo + ".full", splat, splat.shape().tensor().sizes());
+      case Bound.Table table -> tables.computeIfAbsent(table, one -> Tables.value(this, one, hlo));
       case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
           throw failure(
               DiagnosticCode.TYPE_MISMATCH,
@@ -200,6 +244,26 @@ final class GraphEmitter {
       scalars.put(key, known);
     }
     return known;
+  }
+
+  /** Notes that a value has its position along a dimension in each element. */
+  Value counting(Value value, long dim) {
+    counters.put(value, dim);
+    return value;
+  }
+
+  /** {@return whether each element of a value is known to be its position along a dimension} */
+  boolean counts(Value value, long dim) {
+    return counters.getOrDefault(value, -1L) == dim;
+  }
+
+  /** {@return an index as a tensor without dimensions} */
+  Value number(long value, String hlo) {
+    return scalar(
+        new Bound.Splat(
+            new Arg.Int(value),
+            new Array("s64", TensorType.contiguous(DType.I64), true, ImmutableIntArray.of(), 0)),
+        hlo);
   }
 
   /** {@return a value that lies as its shape says, copied if it does not and that matters} */

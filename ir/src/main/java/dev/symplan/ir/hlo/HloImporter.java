@@ -41,21 +41,57 @@ public final class HloImporter {
   private static final Pattern DONOR = Pattern.compile("\\(([0-9]{1,9})\\s*,");
 
   private final HloModule module;
+  private final Reading reading;
   private final DiagnosticSink sink = new DiagnosticSink();
 
-  private HloImporter(HloModule module) {
+  private HloImporter(HloModule module, Reading reading) {
     this.module = module;
+    this.reading = reading;
   }
 
   /**
-   * {@return the program of a module's entry computation, which all devices run}
+   * {@return the program of a module's entry computation, which all devices run} Its fusions are
+   * opened, if all that is in the module can then run.
    *
    * @param ranks how many devices there are; 0 if the module says so
    * @throws CompileException when the text is malformed or holds what cannot be planned
    */
   public static Program read(
       SourceFile file, OpRegistry registry, int ranks, Consumer<? super Diagnostic> warnings) {
-    var importer = new HloImporter(HloReader.read(file));
+    var module = HloReader.read(file);
+    try {
+      return read(module, Reading.OPENED, registry, ranks, warnings);
+    } catch (CompileException e) {
+      var program = read(module, Reading.STEPS, registry, ranks, warnings);
+      var reason = e.diagnostics().getFirst();
+      warnings.accept(
+          Diagnostic.warning(
+              DiagnosticCode.UNSUPPORTED,
+              reason.span(),
+              "the module can be planned, but not run: " + reason.message(),
+              reason.hint()));
+      return program;
+    }
+  }
+
+  /**
+   * {@return the program of a module's entry computation, with an op for each step of XLA}
+   *
+   * @param ranks how many devices there are; 0 if the module says so
+   * @throws CompileException when the text is malformed or holds what cannot be planned
+   */
+  public static Program readSteps(
+      SourceFile file, OpRegistry registry, int ranks, Consumer<? super Diagnostic> warnings) {
+    return read(HloReader.read(file), Reading.STEPS, registry, ranks, warnings);
+  }
+
+  private static Program read(
+      HloModule module,
+      Reading reading,
+      OpRegistry registry,
+      int ranks,
+      Consumer<? super Diagnostic> warnings) {
+    var importer = new HloImporter(module, reading);
     var program = importer.program(registry, ranks);
     importer.sink.throwIfErrors();
     importer.sink.diagnostics().forEach(warnings);
@@ -65,9 +101,19 @@ public final class HloImporter {
   private Program program(OpRegistry registry, int ranks) {
     refuseUnpartitioned();
     var groups = groups(ranks);
+    var graphs =
+        Devices.of(module, groups, reading).stream()
+            .map(devices -> graph(registry, groups, devices))
+            .collect(ImmutableList.toImmutableList());
+    warnOfHost();
+    return new Program(used(groups, graphs.getFirst()), ImmutableList.of(), graphs, Notes.NONE);
+  }
+
+  private Graph graph(OpRegistry registry, Groups groups, Devices devices) {
     var entry = module.entry();
-    var builder = new GraphBuilder(graphName(), entry.span(), sink);
-    var emitter = new GraphEmitter(builder, registry, module.sources(), sink, module.isScheduled());
+    var builder = new GraphBuilder(graphName(), entry.span(), sink).ranks(devices.ranks());
+    var emitter =
+        new GraphEmitter(builder, registry, module.sources(), sink, reading, module.isScheduled());
     var donated = donated();
     var arguments = new ArrayList<Bound>();
     for (var parameter : entry.parameters()) {
@@ -77,13 +123,10 @@ public final class HloImporter {
       arguments.add(
           argument(parameter, parameter.shape(), emitter, donated.contains(arguments.size())));
     }
-    var given = new ComputationReader(module, emitter, groups).read(entry, arguments);
+    var given = new ComputationReader(module, emitter, groups, devices).read(entry, arguments);
     output(given, entry.root().shape(), emitter, "output");
     sink.throwIfErrors();
-    warnOfHost();
-    var graph = builder.build();
-    return new Program(
-        used(groups, graph), ImmutableList.of(), ImmutableList.of(graph), Notes.NONE);
+    return builder.build();
   }
 
   /** A module without collectives runs on all devices, too. */
@@ -250,7 +293,7 @@ public final class HloImporter {
         }
       }
       case Bound.Nothing _ -> {}
-      case Bound.Tensor _, Bound.Splat _, Bound.Pending _ -> {
+      case Bound.Tensor _, Bound.Splat _, Bound.Table _, Bound.Pending _ -> {
         Value value = emitter.value(given, name);
         var laidOut =
             shape instanceof Array array && array.exact()

@@ -60,6 +60,16 @@ public sealed interface HloShape {
     return ImmutableLongArray.copyOf(strides);
   }
 
+  /** {@return the type of an element of an array} */
+  static Array number(Array array) {
+    return new Array(
+        array.element(),
+        TensorType.contiguous(array.dtype()),
+        array.exact(),
+        ImmutableIntArray.of(),
+        0);
+  }
+
   /** {@return memory of some bytes} */
   static TensorType bytes(long count) {
     return new TensorType(

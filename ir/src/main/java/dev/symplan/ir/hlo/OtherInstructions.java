@@ -4,11 +4,13 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.hlo.HloShape.Array;
 import java.util.Iterator;
 import java.util.List;
+import java.util.OptionalLong;
 import java.util.stream.IntStream;
 
 /** Makes the ops {@code hlo::NAME} of instructions that no op of PyTorch stands for. */
@@ -58,14 +60,19 @@ final class OtherInstructions {
       throw new IllegalArgumentException(
           "%s bytes are not %s".formatted(whole.tensor().bytes(), type.bytes()));
     }
-    if (type.dtype() == whole.tensor().dtype()) {
+    var same = emitter.reading() == Reading.OPENED ? reinterpreted(name, whole, type) : whole;
+    if (type.dtype() == same.tensor().dtype()) {
       return new Bound.Tensor(
           emitter.op(
               name,
               "aten::as_strided",
-              new Arg.Ref(whole),
+              new Arg.Ref(same),
               GraphEmitter.integers(type.sizes()),
               GraphEmitter.integers(type.strides())));
+    }
+    if (emitter.reading() == Reading.OPENED) {
+      throw emitter.failure(
+          DiagnosticCode.UNSUPPORTED, "no op of PyTorch computes '%s'".formatted(name), "");
     }
     return new Bound.Tensor(
         emitter.op(
@@ -73,6 +80,49 @@ final class OtherInstructions {
             "hlo::bitcast",
             new Arg.Ref(whole),
             new Arg.Seq(ImmutableList.of(new Arg.Str(type.toString())))));
+  }
+
+  /** Reads the condition of a loop, which only XLA can run. */
+  void condition(HloInstruction loop, Bound test, HloShape shape) {
+    var reader =
+        new HloInstruction(
+            loop.name() + ".condition",
+            shape,
+            loop.opcode(),
+            loop.operands(),
+            "",
+            HloAttributes.NONE,
+            loop.span());
+    plain(reader, "while_condition", flat(reader, List.of(test)), 0);
+  }
+
+  private Value reinterpreted(String name, Value value, TensorType type) {
+    return value.tensor().dtype().bytes() == type.dtype().bytes()
+            && value.tensor().dtype() != type.dtype()
+        ? emitter.op(
+            name + ".bits", "aten::view.dtype", new Arg.Ref(value), new Arg.Dtype(type.dtype()))
+        : value;
+  }
+
+  /**
+   * {@return what a loop carries from one round to the next, of which nothing is known but types}
+   *
+   * @param rounds how many there are, if the module says so
+   */
+  Bound carried(HloInstruction loop, Bound bound, OptionalLong rounds) {
+    if (bound instanceof Bound.Tuple(ImmutableList<Bound> parts)) {
+      return new Bound.Tuple(
+          parts.stream()
+              .map(part -> carried(loop, part, rounds))
+              .collect(ImmutableList.toImmutableList()));
+    }
+    return bound instanceof Bound.Nothing
+        ? bound
+        : new Bound.Tensor(
+            emitter.carried(
+                loop,
+                emitter.value(bound, loop.name() + ".start"),
+                rounds.isPresent() ? "rounds=" + rounds.getAsLong() : "rounds=?"));
   }
 
   /**
@@ -177,7 +227,8 @@ final class OtherInstructions {
       case Bound.Tuple(ImmutableList<Bound> parts) ->
           parts.forEach(part -> flatten(name, part, to));
       case Bound.Nothing _ -> {}
-      case Bound.Tensor _, Bound.Splat _, Bound.Pending _ -> to.add(emitter.value(bound, name));
+      case Bound.Tensor _, Bound.Splat _, Bound.Table _, Bound.Pending _ ->
+          to.add(emitter.value(bound, name));
     }
   }
 

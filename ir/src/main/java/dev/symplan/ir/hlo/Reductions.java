@@ -76,7 +76,7 @@ final class Reductions {
   }
 
   /** {@return whether combining an element with a number leaves every element as it is} */
-  private static boolean isNeutral(String opcode, DType dtype, Arg.Literal number) {
+  static boolean isNeutral(String opcode, DType dtype, Arg.Literal number) {
     double value = number.number().orElse(Double.NaN).doubleValue();
     return switch (opcode) {
       case "add" -> value == 0;

@@ -15,6 +15,7 @@ final class Translations {
   private final Elementwise elementwise;
   private final Products products;
   private final Reductions reductions;
+  private final DynamicSlices slices;
 
   Translations(GraphEmitter emitter, ImmutableMap<String, HloComputation> computations) {
     this.emitter = emitter;
@@ -23,6 +24,7 @@ final class Translations {
     this.elementwise = new Elementwise(emitter);
     this.products = new Products(emitter);
     this.reductions = new Reductions(emitter);
+    this.slices = new DynamicSlices(emitter);
   }
 
   /** {@return what the instruction gives; absent if no op of PyTorch computes the same} */
@@ -33,6 +35,12 @@ final class Translations {
       return Optional.empty();
     }
     var name = instruction.name();
+    if (instruction.opcode().equals("dynamic-slice")) {
+      var part = Tables.part(operands, shape);
+      if (part.isPresent()) {
+        return part;
+      }
+    }
     Optional<Value> value =
         switch (instruction.opcode()) {
           case "broadcast" -> {
@@ -46,7 +54,7 @@ final class Translations {
           case "transpose" ->
               views.transpose(instruction, emitter.value(only(operands), name), shape);
           case "slice" -> views.slice(instruction, emitter.value(only(operands), name), shape);
-          case "dynamic-slice" -> views.dynamicSlice(instruction, operands, shape);
+          case "dynamic-slice" -> slices.slice(instruction, operands, shape);
           case "concatenate" ->
               views.concatenate(
                   instruction,

@@ -118,45 +118,6 @@ final class Views {
     return Optional.of(checkGives(shape, value));
   }
 
-  /** A part that starts where the module says is a view. */
-  Optional<Value> dynamicSlice(HloInstruction instruction, List<Bound> operands, Array shape) {
-    var sizes = instruction.attributes().integers("dynamic_slice_sizes");
-    int rank = sizes.length();
-    if (operands.size() != rank + 1
-        || !(operands.getFirst() instanceof Bound.Tensor(Value operand))
-        || operand.tensor().rank() != rank) {
-      return Optional.empty();
-    }
-    var starts = new ArrayList<Long>();
-    for (var start : operands.subList(1, operands.size())) {
-      if (start instanceof Bound.Splat(Arg.Int(long at), Array _)) {
-        starts.add(at);
-      }
-    }
-    if (starts.size() != rank) {
-      return Optional.empty();
-    }
-    var value = operand;
-    for (int dim = 0; dim < rank; dim++) {
-      long size = operand.tensor().size(dim);
-      long part = sizes.get(dim);
-      if (part < 0 || part > size) {
-        throw new IllegalArgumentException("a part of %s of %s".formatted(part, size));
-      }
-      if (part < size) {
-        value =
-            emitter.op(
-                instruction.name() + ".d" + dim,
-                "aten::narrow",
-                new Arg.Ref(value),
-                new Arg.Int(dim),
-                new Arg.Int(Math.clamp(starts.get(dim), 0, size - part)),
-                new Arg.Int(part));
-      }
-    }
-    return Optional.of(checkGives(shape, value));
-  }
-
   Optional<Value> concatenate(HloInstruction instruction, List<Value> operands, Array shape) {
     long dim =
         instruction
@@ -212,24 +173,26 @@ final class Views {
     var value =
         emitter.op(
             rank == 1 ? name : name + ".numbers",
-            "aten::arange",
+            "aten::arange.start",
+            new Arg.Int(0),
             new Arg.Int(shape.tensor().size((int) dim)),
             new Arg.Dtype(shape.dtype()));
     if (rank == 1) {
-      return Optional.of(value);
+      return Optional.of(emitter.counting(value, dim));
     }
     for (int i = (int) dim + 1; i < rank; i++) {
       value = emitter.op(name + ".d" + i, "aten::unsqueeze", new Arg.Ref(value), new Arg.Int(-1));
     }
-    return Optional.of(
+    var wide =
         emitter.op(
             name,
             "aten::expand",
             new Arg.Ref(value),
-            GraphEmitter.integers(shape.tensor().sizes())));
+            GraphEmitter.integers(shape.tensor().sizes()));
+    return Optional.of(emitter.counting(wide, dim));
   }
 
-  private static Value checkGives(Array shape, Value value) {
+  static Value checkGives(Array shape, Value value) {
     if (!value.tensor().sizes().equals(shape.tensor().sizes())) {
       throw new IllegalArgumentException(
           "it gives %s, not %s".formatted(value.type(), shape.tensor()));

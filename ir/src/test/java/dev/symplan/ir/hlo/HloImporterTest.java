@@ -53,13 +53,29 @@ class HloImporterTest {
   @ParameterizedTest
   @MethodSource("modules")
   void importsWhatAModuleSays(String name) {
-    var program = read(FOLDER.resolve("modules").resolve(name));
+    var file = SourceReader.read(FOLDER.resolve("modules").resolve(name));
+    var program =
+        HloImporter.readSteps(
+            new SourceFile(name, file.text()), BuiltinOps.registry(), 0, warnings::add);
 
     var text = GraphPrinter.print(program);
     Golden.check("hlo/" + name.replace(".hlo", ".graph"), text);
     assertThat(GraphPrinter.print(GraphParser.parse(new SourceFile("again.graph", text))))
         .isEqualTo(text);
     assertThat(warnings).isEmpty();
+  }
+
+  @Test
+  void saysWhyAModuleCannotRun() {
+    var program = read(FOLDER.resolve("modules").resolve("scheduled.hlo"));
+
+    assertThat(program.graphs().getFirst().ops())
+        .anyMatch(op -> op.def().name().namespace().equals("hlo"));
+    assertThat(warnings).hasSize(1);
+    assertThat(warnings.getFirst().message())
+        .isEqualTo(
+            "the module can be planned, but not run: no op of PyTorch computes 'packed', which is"
+                + " a custom-call");
   }
 
   @ParameterizedTest

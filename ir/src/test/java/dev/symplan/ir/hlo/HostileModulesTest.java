@@ -15,6 +15,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Random;
+import java.util.regex.MatchResult;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -126,6 +128,28 @@ class HostileModulesTest {
           words[random.nextInt(words.length)] = others[random.nextInt(others.length)];
           changed.set(at, String.join("", words));
           read(String.join("\n", changed));
+        });
+  }
+
+  /** Modules that can run have more forms of instructions, whose numbers depend on each other. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"branch", "embedding_loss", "layers_scanned", "ragged_all_to_all", "sorted_rows"})
+  void readsOrRefusesModulesWithOtherNumbers(String name) {
+    var root = Path.of(System.getProperty("symplan.root", ".."));
+    var whole = SourceReader.read(root.resolve("samples/cases/jax_" + name + "/module.hlo")).text();
+    var numbers =
+        Pattern.compile("\\b[0-9]+\\b").matcher(whole).results().map(MatchResult::start).toList();
+    Fuzz.each(
+        200,
+        input -> {
+          var random = new Random(Fuzz.seed(23) + input);
+          var text = new StringBuilder(whole);
+          for (int i = 1 + random.nextInt(3); i > 0; i--) {
+            int at = numbers.get(random.nextInt(numbers.size()));
+            text.setCharAt(at, (char) ('0' + random.nextInt(10)));
+          }
+          read(text.toString());
         });
   }
 

@@ -35,6 +35,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class MainTest {
+  private static final String JAX = "jax_";
+
   private static final Path SAMPLES =
       Path.of(System.getProperty("symplan.root", "../..")).resolve("samples");
 
@@ -159,10 +161,26 @@ class MainTest {
     try (var folders = Files.list(sample("cases"))) {
       return folders
           .map(folder -> String.valueOf(folder.getFileName()))
-          .filter(name -> !name.equals("plan"))
+          .filter(name -> !name.equals("plan") && !name.startsWith(JAX))
           .sorted()
           .toList();
     }
+  }
+
+  static List<String> jaxCases() throws IOException {
+    try (var folders = Files.list(sample("cases"))) {
+      return folders
+          .map(folder -> String.valueOf(folder.getFileName()))
+          .filter(name -> name.startsWith(JAX))
+          .sorted()
+          .toList();
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("jaxCases")
+  void computesWhatJaxComputed(String name) {
+    checkCase(sample("cases").resolve(name));
   }
 
   @ParameterizedTest

@@ -37,7 +37,7 @@ public final class HloOps {
       """
       abs add add_dependency after_all and atan2 batch_norm_grad batch_norm_inference
       batch_norm_training bitcast_convert broadcast cbrt ceil cholesky clamp compare complex
-      concatenate conditional constant convert convolution copy cosine count_leading_zeros custom_call divide
+      concatenate constant convert convolution copy cosine count_leading_zeros custom_call divide
       domain dot dynamic_reshape dynamic_slice erf exponential exponential_minus_one fft floor
       fusion gather get_dimension_size imag iota is_finite log log_plus_one logistic map maximum
       minimum multiply negate not or pad partition_id popcnt power ragged_dot real reduce
@@ -47,8 +47,9 @@ public final class HloOps {
       sqrt stochastic_convert subtract tan tanh topk transpose triangular_solve xor
       """;
 
-  /** Instructions of which XLA says that they do more than give results. */
-  private static final String EFFECTS = "custom_call_with_side_effect rng_get_and_update_state";
+  /** Those that do more than give results; the condition of a loop decides how often that runs. */
+  private static final String EFFECTS =
+      "custom_call_with_side_effect rng_get_and_update_state while_condition";
 
   /** Instructions whose result may take the memory of an operand. */
   private static final String UPDATES =
@@ -66,6 +67,9 @@ public final class HloOps {
                 .map(spec -> spec.traits(OpTrait.UPDATES_SELF)),
             Stream.of(
                 OpSpec.of("hlo::bitcast(Tensor(a) self, str[] results) -> Tensor(a)")
+                    .rule(HloOps::view),
+                OpSpec.of(
+                        "hlo::while(Tensor(a) self, str[] results, str attributes='') -> Tensor(a)")
                     .rule(HloOps::view)))
         .flatMap(specs -> specs);
   }

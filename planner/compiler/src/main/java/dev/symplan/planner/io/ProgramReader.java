@@ -42,14 +42,17 @@ import java.util.regex.Pattern;
 
 /**
  * Reads every form of input into a program: {@code .graph} files, FX text, {@code torch.export}
- * archives, and case directories ({@code graph.fx.txt}, {@code graph.graph} or {@code graph.pt2};
- * {@code graph.rankN.fx.txt}, {@code groups.json} or {@code groups.rankN.json}, {@code dims.json},
- * {@code ops.txt} or {@code ops.rankN.txt}).
+ * archives, HLO modules, and case directories ({@code graph.fx.txt}, {@code graph.graph}, {@code
+ * graph.pt2} or {@code module.hlo}; {@code graph.rankN.fx.txt}, {@code groups.json} or {@code
+ * groups.rankN.json}, {@code dims.json}, {@code ops.txt} or {@code ops.rankN.txt}).
  */
 public final class ProgramReader {
 
   /** The archive of a case directory. */
   public static final String ARCHIVE = "graph.pt2";
+
+  /** The HLO module of a case directory. */
+  private static final String MODULE = "module.hlo";
 
   private static final Pattern RANK_GRAPH = Pattern.compile("graph\\.rank([0-9]{1,6})\\.fx\\.txt");
   private static final Pattern RANK_TENSORS =
@@ -98,6 +101,17 @@ public final class ProgramReader {
                 options.ranks(),
                 options.dims()))
         : reader.program(SourceReader.read(input));
+  }
+
+  /**
+   * {@return the program of an HLO module, with an op for each step of XLA}
+   *
+   * @throws CompileException when the file cannot be read or is malformed
+   */
+  public static Program readSteps(
+      Path module, CompileOptions options, Consumer<? super Diagnostic> warnings) {
+    return HloImporter.readSteps(
+        SourceReader.read(module), of(options, warnings).registry, options.ranks(), warnings);
   }
 
   /**
@@ -291,6 +305,9 @@ public final class ProgramReader {
     if (Files.exists(folder.resolve("graph.graph"))) {
       return graph(SourceReader.read(folder.resolve("graph.graph")));
     }
+    if (Files.exists(folder.resolve(MODULE))) {
+      return program(SourceReader.read(folder.resolve(MODULE)));
+    }
     var name = stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName()));
     var common = folder.resolve("graph.fx.txt");
     var own = ImmutableSortedMap.<Integer, SourceFile>naturalOrder();
@@ -329,8 +346,8 @@ public final class ProgramReader {
       throw CompileException.ofFile(
           DiagnosticCode.UNREADABLE_FILE,
           folder,
-          "the directory is not a case: it contains none of graph.fx.txt, graph.graph and"
-              + " graph.pt2",
+          "the directory is not a case: it contains none of graph.fx.txt, graph.graph, graph.pt2"
+              + " and module.hlo",
           "a case has graph.fx.txt, groups.json if groups are smaller than the world, and"
               + " rankN.inputs.safetensors");
     }

@@ -6,6 +6,7 @@ import dev.symplan.ir.hlo.BufferAssignment;
 import dev.symplan.ir.hlo.BufferAssignment.Allocation;
 import dev.symplan.ir.hlo.BufferAssignment.Held;
 import dev.symplan.ir.hlo.BufferAssignment.Kind;
+import dev.symplan.ir.hlo.CollectiveCopies;
 import dev.symplan.planner.plan.ArgDecision.Realization;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.Plan;
@@ -13,6 +14,7 @@ import dev.symplan.planner.plan.RankPlan;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.IntPredicate;
 
 /**
  * XLA's memory plan of a module beside the plans made here: in the order in which the module has
@@ -27,12 +29,18 @@ public final class XlaComparison {
   private static final List<Kind> PLANNED =
       List.of(Kind.OUTPUT, Kind.TEMPORARY, Kind.CONSTANT, Kind.DONATED);
 
+  /** XLA's memory space of the host. */
+  private static final int HOST = 5;
+
   private final BufferAssignment theirs;
+  private final CollectiveCopies copies;
   private final Plan sameOrder;
   private final Plan ownOrder;
 
-  private XlaComparison(BufferAssignment theirs, Plan sameOrder, Plan ownOrder) {
+  private XlaComparison(
+      BufferAssignment theirs, CollectiveCopies copies, Plan sameOrder, Plan ownOrder) {
     this.theirs = theirs;
+    this.copies = copies;
     this.sameOrder = sameOrder;
     this.ownOrder = ownOrder;
   }
@@ -40,11 +48,13 @@ public final class XlaComparison {
   /**
    * {@return the comparison, in chapters}
    *
+   * @param copies what XLA copies for collectives
    * @param sameOrder the plan that keeps the order of the module
    * @param ownOrder the plan that may change it
    */
-  public static ImmutableList<Row> of(BufferAssignment theirs, Plan sameOrder, Plan ownOrder) {
-    var comparison = new XlaComparison(theirs, sameOrder, ownOrder);
+  public static ImmutableList<Row> of(
+      BufferAssignment theirs, CollectiveCopies copies, Plan sameOrder, Plan ownOrder) {
+    var comparison = new XlaComparison(theirs, copies, sameOrder, ownOrder);
     return ImmutableList.of(
         Row.titled("memory").rows(comparison.sizes()).build(),
         Row.titled("differences").rows(comparison.reasons()).build(),
@@ -52,9 +62,13 @@ public final class XlaComparison {
         Row.titled("buffers at the plan's peak").rows(comparison.peak()).build());
   }
 
-  private long theirs(boolean collective) {
+  private static boolean isForCollectives(int space) {
+    return space != 0 && space != HOST;
+  }
+
+  private long theirs(IntPredicate spaces) {
     return theirs.of(PLANNED).stream()
-        .filter(allocation -> allocation.space() != 0 == collective)
+        .filter(allocation -> spaces.test(allocation.space()))
         .mapToLong(Allocation::bytes)
         .sum();
   }
@@ -64,16 +78,23 @@ public final class XlaComparison {
   }
 
   private ImmutableList<Row> sizes() {
-    return ImmutableList.of(
+    var rows = ImmutableList.<Row>builder();
+    rows.add(
         size(
             "for collectives",
-            theirs(true),
+            theirs(XlaComparison::isForCollectives),
             sameOrder.symmetric().bytes(),
             ownOrder.symmetric().bytes()),
-        size("others", theirs(false), local(sameOrder), local(ownOrder)),
+        size("others", theirs(space -> space == 0), local(sameOrder), local(ownOrder)));
+    long onHost = theirs(space -> space == HOST);
+    if (onHost > 0) {
+      rows.add(size("on the host", onHost, 0, 0));
+    }
+    rows.add(
         size(
             "together", theirs.bytes(PLANNED), sameOrder.total().bytes(), ownOrder.total().bytes()),
         size("lower bound", -1, sameOrder.total().bound(), ownOrder.total().bound()));
+    return rows.build();
   }
 
   private static Row size(String title, long xla, long same, long own) {
@@ -135,7 +156,7 @@ public final class XlaComparison {
   private Row collectives() {
     long inSpace =
         theirs.allocations().stream()
-            .filter(allocation -> allocation.space() != 0)
+            .filter(allocation -> isForCollectives(allocation.space()))
             .mapToLong(allocation -> allocation.values().size())
             .sum();
     long placed = 0;
@@ -149,15 +170,19 @@ public final class XlaComparison {
         copied += arg.realization() == Realization.STAGED ? arg.bytes() : 0;
       }
     }
+    long less = copies.bytes() - copied;
     return Row.of(
         "collectives",
-        "XLA has %s in memory for collectives; the plan has %s of its %s there, and copies %s, %s"
+        "XLA has %s in memory for collectives, and copies %s there or from there, %s; the plan has %s of its %s there, and copies %s, %s%s"
             .formatted(
                 Units.count(inSpace, "value"),
+                copies.count(),
+                bytes(copies.bytes()),
                 Units.count(placed, "argument"),
                 Units.count(rank.collectives().size(), "collective"),
                 staged,
-                bytes(copied)));
+                bytes(copied),
+                less > 0 ? ": %s less".formatted(bytes(less)) : ""));
   }
 
   private ImmutableList<Row> allocations() {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.hlo.BufferAssignment;
+import dev.symplan.ir.hlo.CollectiveCopies;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.machine.Target;
@@ -60,7 +61,10 @@ class XlaComparisonTest {
     var text =
         TextRenderer.rows(
             XlaComparison.of(
-                BufferAssignment.read(new SourceFile("a.txt", ASSIGNMENT)), same, own));
+                BufferAssignment.read(new SourceFile("a.txt", ASSIGNMENT)),
+                new CollectiveCopies(1, 256),
+                same,
+                own));
     assertThat(text)
         .containsPattern("together +XLA 32.8 KiB \\(33536 bytes\\)")
         .contains("plan in XLA's order 32.3 KiB (33024 bytes)")
@@ -70,7 +74,10 @@ class XlaComparisonTest {
         .containsPattern(
             "order +another order of the instructions and collectives saves .*\\(%s bytes\\)"
                 .formatted(same.total().bytes() - own.total().bytes()))
-        .contains("XLA has 1 value in memory for collectives")
+        .contains(
+            "XLA has 1 value in memory for collectives, and copies 1 there or from there, 256 B"
+                + " (256 bytes); the plan has 0 arguments of its 0 collectives there, and copies"
+                + " 0, 0 B (0 bytes): 256 B (256 bytes) less")
         .contains("allocation 3")
         .contains("3 values, the largest a of 16.0 KiB");
   }

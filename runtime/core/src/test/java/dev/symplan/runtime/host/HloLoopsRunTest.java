@@ -7,6 +7,7 @@ import static dev.symplan.runtime.host.HloModulesRunTest.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.hlo.HloImporter;
@@ -14,9 +15,11 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.failure.RunException;
+import java.util.ArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Loops of modules run as often as the modules say, and branches are those that these choose. */
 class HloLoopsRunTest {
@@ -166,24 +169,131 @@ class HloLoopsRunTest {
     }
   }
 
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "s32[] copy(%n)",
+        "s32[] add(%n, %n)",
+        "pred[] compare(%n, %zero), direction=GT",
+        "pred[] compare(%n, %zero), direction=EQ"
+      })
+  void branchThatARunChooses(String selector) {
+    boolean bool = selector.startsWith("pred");
+    var attributes = bool ? "true_computation=%first, false_computation=%second" : TWO;
+    var found = run(branches(selector, attributes), 0);
+
+    boolean[] taken = new boolean[2];
+    for (int rank = 0; rank < RANKS; rank++) {
+      int n = (int) element(rank, 2, 0);
+      boolean first = selector.endsWith("GT") ? n > 0 : n == 0;
+      taken[first ? 0 : 1] = true;
+      for (int i = 0; i < 3; i++) {
+        double given = element(rank, first ? 0 : 1, i);
+        assertThat(found[rank][i])
+            .as("rank %s", rank)
+            .isEqualTo(first ? given + given : given * given * given);
+      }
+    }
+    assertThat(taken).contains(true);
+  }
+
+  /** All ranks run the collectives of both branches, whichever they take. */
   @Test
-  void branchThatARunChoosesIsPlannedWithRoomForEither() {
+  void branchWithACollectiveThatARunChooses() {
+    var found =
+        run(
+            module(
+                """
+                %add (a: f32[], b: f32[]) -> f32[] {
+                  %a = f32[] parameter(0)
+                  %b = f32[] parameter(1)
+                  ROOT %s = f32[] add(%a, %b)
+                }
+
+                %first (c: f32[3]) -> f32[3] {
+                  %c = f32[3]{0} parameter(0)
+                  ROOT %r = f32[3]{0} all-reduce(%c), channel_id=1, replica_groups={{0,1,2,3}}, \
+                use_global_device_ids=true, to_apply=%add
+                }
+
+                %second (d: f32[3]) -> f32[3] {
+                  ROOT %d = f32[3]{0} parameter(0)
+                }
+
+                """,
+                """
+                ENTRY %main (x: f32[3], n: s32[]) -> f32[3] {
+                  %x = f32[3]{0} parameter(0)
+                  %n = s32[] parameter(1)
+                  %zero = s32[] constant(0)
+                  %which = pred[] compare(%n, %zero), direction=GT
+                  ROOT %e = f32[3]{0} conditional(%which, %x, %x), true_computation=%first, \
+                false_computation=%second
+                }
+                """),
+            0);
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      for (int i = 0; i < 3; i++) {
+        double sum = 0;
+        for (int from = 0; from < RANKS; from++) {
+          sum += element(from, 0, i);
+        }
+        boolean first = (int) element(rank, 1, 0) > 0;
+        assertThat(found[rank][i]).isEqualTo(first ? sum : element(rank, 0, i));
+      }
+    }
+  }
+
+  /** Two rounds are planned: the second one begins with what the first one gave. */
+  @ParameterizedTest
+  @CsvSource({
+    "'',rounds=?",
+    "', backend_config={\"known_trip_count\":{\"n\":\"5000\"}}',rounds=5000"
+  })
+  void loopsOfUnknownOrManyRoundsArePlannedOnly(String config, String rounds) {
+    var text =
+        module(
+            """
+            %body (s: f32[1024]) -> f32[1024] {
+              %s = f32[1024]{0} parameter(0)
+              %far = f32[1024]{0} collective-permute(%s), channel_id=1, \
+            source_target_pairs={{0,1},{1,2},{2,3},{3,0}}
+              ROOT %mean = f32[1024]{0} add(%far, %s)
+            }
+
+            %condition (u: f32[1024]) -> pred[] {
+              %u = f32[1024]{0} parameter(0)
+              %one = f32[1]{0} slice(%u), slice={[0:1]}
+              %flat = f32[] reshape(%one)
+              %limit = f32[] constant(100)
+              ROOT %c = pred[] compare(%flat, %limit), direction=LT
+            }
+
+            """,
+            """
+            ENTRY %main (x: f32[1024]) -> f32[1024] {
+              %x = f32[1024]{0} parameter(0)
+              ROOT %loop = f32[1024]{0} while(%x), condition=%condition, body=%body\
+            """
+                + config
+                + "\n}\n");
+    var warnings = new ArrayList<String>();
     var program =
         HloImporter.read(
-            new SourceFile("m.hlo", branches("s32[] copy(%n)", TWO)),
+            new SourceFile("m.hlo", text),
             BuiltinOps.registry(),
             0,
-            warning -> {});
+            warning -> warnings.add(warning.message()));
     var plan = Compiler.forTarget(Target.H200_X4).compile(program);
+
+    assertThat(warnings.getFirst()).endsWith("no op of PyTorch computes 'loop', which is a while");
     var graph = plan.forRank(0).graph();
-    var conditional =
-        graph.ops().stream()
-            .filter(op -> op.def().name().name().equals("conditional"))
-            .findFirst()
-            .orElseThrow();
-    // Two products of three floats, each at a multiple of 256 bytes.
-    assertThat(conditional.results()).hasSize(2);
-    assertThat(conditional.results().getLast().tensor().bytes()).isEqualTo(512);
+    assertThat(graph.ops().stream().filter(op -> op.def().name().name().equals("while")))
+        .hasSize(3)
+        .allMatch(op -> op.args().getLast().equals(new Arg.Str(rounds)));
+    // What is carried, and what arrives meanwhile.
+    assertThat(plan.total().bytes()).isBetween(2 * 4096L, 3 * 4096L);
     assertThatThrownBy(
             () -> {
               try (var session = Session.open(plan, new HostBackend())) {
@@ -191,6 +301,6 @@ class HloLoopsRunTest {
               }
             })
         .isInstanceOf(RunException.class)
-        .hasMessageContaining("hlo::conditional");
+        .hasMessageContaining("hlo::while_condition");
   }
 }

@@ -33,6 +33,14 @@ class EmulatedCasesTest {
         "fsdp_mlp_train_fwd",
         "fsdp_mlp_train_bwd",
         "symm_mem",
+        "jax_adam_block_step",
+        "jax_all_to_all",
+        "jax_branch",
+        "jax_fsdp_step",
+        "jax_layers_scanned",
+        "jax_ragged_all_to_all",
+        "jax_sorted_rows",
+        "jax_tp_mlp_bf16_auto",
         "llama_tiny",
         "llama_tiny_train_fwd",
         "llama_tiny_train_bwd");
@@ -40,7 +48,7 @@ class EmulatedCasesTest {
 
   @ParameterizedTest
   @MethodSource("cases")
-  void givesWhatPyTorchGave(String name) {
+  void givesWhatWasCaptured(String name) {
     var folder = folder(name);
     assumeTrue(Files.exists(folder), "the case is not here");
     var plan = plan(folder);

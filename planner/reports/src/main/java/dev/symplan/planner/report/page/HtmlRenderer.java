@@ -50,12 +50,21 @@ public final class HtmlRenderer {
 
   /** {@return the page; the same bytes for the same report, everywhere} */
   public static String render(PlanReport report) {
-    return page(report.name(), data(report), "");
+    return page(report.name(), data(report), "", "");
   }
 
   /** {@return a page that shows two plans side by side, and in what they differ} */
   public static String render(PlanReport before, PlanReport after) {
-    return page(before.name() + " and " + after.name(), data(before), data(after));
+    return render(before, after, "");
+  }
+
+  /**
+   * {@return a page that shows two plans side by side, and in what they differ}
+   *
+   * @param notes lines above the plans; empty for none
+   */
+  public static String render(PlanReport before, PlanReport after, String notes) {
+    return page(before.name() + " and " + after.name(), data(before), data(after), notes);
   }
 
   /** {@return what differs from page to page} */
@@ -64,7 +73,7 @@ public final class HtmlRenderer {
     return JsonTables.render(report).replace("<", "\\u003c");
   }
 
-  private static String page(String title, String first, String second) {
+  private static String page(String title, String first, String second, String notes) {
     var styles = asset(STYLES);
     var library = asset(LIBRARY);
     var scripts = SCRIPTS.stream().map(HtmlRenderer::asset).collect(Collectors.joining("\n"));
@@ -83,8 +92,17 @@ public final class HtmlRenderer {
                       case "scripts_hash" -> hash(scripts);
                       case "first" -> first;
                       case "second" -> second;
+                      case "notes" -> notes(notes);
                       default -> throw new IllegalStateException("the page has " + slot.group());
                     }));
+  }
+
+  private static String notes(String lines) {
+    return lines.isEmpty()
+        ? ""
+        : "  <details class=\"notes\" data-testid=\"notes\" open><summary>Comparison</summary><pre>"
+            + HtmlEscapers.htmlEscaper().escape(lines)
+            + "</pre></details>\n";
   }
 
   private static String hash(String text) {

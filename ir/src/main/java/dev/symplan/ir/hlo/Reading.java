@@ -1,0 +1,10 @@
+package dev.symplan.ir.hlo;
+
+/** What an importer makes of fusions and of all that has no meaning outside XLA. */
+public enum Reading {
+  /** The ops inside of fusions: everything has a meaning, and runs. */
+  OPENED,
+
+  /** One op for each step of XLA, which can be planned only. */
+  STEPS
+}
