@@ -167,8 +167,8 @@ class FxImporterTest {
     var text =
         HEAD
             + """
-                    a = torch.ops.aten._chunk_cat.out([x], 0, 2, out = y);  a = None
-                    b = torch.ops.aten._chunk_cat.out(x, y, x, y);  b = None
+                    a = torch.ops.aten.linalg_multi_dot.out([x], out = y);  a = None
+                    b = torch.ops.aten.linalg_multi_dot.out(x, y, x, y);  b = None
                     return (y,)
             """;
     var ops = read(text).graphs().getFirst().ops();
@@ -176,7 +176,7 @@ class FxImporterTest {
     // Another version's, perhaps: its schema is not the one that is known.
     assertThat(ops.get(1).def().schema().isUnbounded()).isTrue();
     assertThat(warnings).hasSize(1);
-    assertThat(warnings.getFirst().message()).contains("aten._chunk_cat.out", "PyTorch's");
+    assertThat(warnings.getFirst().message()).contains("aten.linalg_multi_dot.out", "PyTorch's");
   }
 
   @Test
