@@ -3,6 +3,7 @@ package dev.symplan.planner;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
@@ -16,6 +17,7 @@ import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.plan.Plan;
+import java.util.ArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -98,6 +100,74 @@ class HostsTest {
                     .equals(
                         "ranks 0 and 4 are in different NVLink domains of 2 hosts; the hosts are"
                             + " 4x2"));
+  }
+
+  /** A shard is gathered, scattered and exchanged, and summed, between two hosts of four ranks. */
+  private static final String WINDOWS =
+      """
+      graph version 1
+      group all = [0:8]
+      graph g(x: bf16[1024, 64]) {
+        a = _c10d_functional::all_gather_into_tensor(x, 8, "all")
+        b = _c10d_functional::wait_tensor(a)
+        c = _c10d_functional::reduce_scatter_tensor(x, "sum", 8, "all")
+        d = _c10d_functional::wait_tensor(c)
+        e = _c10d_functional::all_to_all_single(x, [128, 128, 128, 128, 128, 128, 128, 128],
+            [128, 128, 128, 128, 128, 128, 128, 128], "all")
+        f = _c10d_functional::wait_tensor(e)
+        h = _c10d_functional::all_reduce(x, "sum", "all")
+        i = _c10d_functional::wait_tensor(h)
+        return b, d, f, i
+      }
+      """;
+
+  /** NCCL's windows between hosts, by its version: only where the target says that it has them. */
+  @ParameterizedTest
+  @CsvSource({
+    "2.28.9, true, false, ''",
+    "2.30.2, true, true, ''",
+    "2.30.3, false, true, ''",
+    "2.30.3, true, false, 'reduce_scatter nccl_symm'",
+    "2.30.3, true, true, 'all_gather nccl_symm, reduce_scatter nccl_symm'",
+    "2.30.7, true, false, 'all_gather nccl_ce, reduce_scatter nccl_symm, all_to_all nccl_ce'",
+  })
+  void windowsBetweenHosts(String nccl, boolean windows, boolean multicast, String expected) {
+    var target =
+        TargetFile.read(
+            new SourceFile(
+                "far.json",
+                """
+                {"format": "symplan-target", "version": 3, "name": "far", "base": "h200x4",
+                 "nccl": "%s", "multicast": true,
+                 "network": {"gbps": 50, "latency_us": 5, "windows": %s}}
+                """
+                    .formatted(nccl, windows)));
+    var options =
+        CompileOptions.DEFAULT
+            .withHosts(Topology.hosts("2x4").orElseThrow())
+            .withMulticast(multicast)
+            .withRewrites(RewriteOptions.OFF);
+    var plan = plan(target, WINDOWS, options);
+    var possible = new ArrayList<String>();
+    for (var collective : plan.forRank(0).collectives()) {
+      for (var verdict : collective.verdicts()) {
+        boolean plain = verdict.variant() == Variant.NCCL;
+        if (verdict.reason().eligible() && !plain) {
+          possible.add(collective.kind().text() + " " + verdict.variant().text());
+          var named =
+              options.withVariants(ImmutableMap.of(collective.kind().text(), verdict.variant()));
+          var forced = plan(target, WINDOWS, named);
+          assertThat(forced.forRank(0).collectives())
+              .anyMatch(own -> own.variant() == verdict.variant());
+          var json = PlanFile.toJson(forced);
+          var read = PlanFile.read(new SourceFile("windows.plan", json));
+          assertThat(PlanFile.toJson(read)).isEqualTo(json);
+          refused(
+              json.replace("\"windows\" : true", "\"windows\" : false"), "in the NVLink domains");
+        }
+      }
+    }
+    assertThat(String.join(", ", possible)).isEqualTo(expected);
   }
 
   @Test

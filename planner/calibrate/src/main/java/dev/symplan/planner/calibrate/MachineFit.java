@@ -122,7 +122,8 @@ final class MachineFit {
     sources.put("network", points.source(found));
     return new Network(
         line.slope() > 0 ? CurveFit.round(1 / (1e3 * line.slope())) : base.network().rate(),
-        CurveFit.round(line.start()));
+        CurveFit.round(line.start()),
+        base.network().windows());
   }
 
   private static Optional<Sample> sample(Point point, double launch) {

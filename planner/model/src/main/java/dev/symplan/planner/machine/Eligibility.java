@@ -111,7 +111,18 @@ public final class Eligibility {
   public Optional<Rejection> reject(
       Request collective, Variant variant, ProcessGroup group, Topology topology) {
     return (collective.reachesPeers(variant) ? apart(group, topology) : Optional.<Rejection>empty())
+        .flatMap(rejection -> unlessOverNetwork(collective.kind(), variant, rejection))
         .or(() -> reject(collective, variant, group.size()));
+  }
+
+  private Optional<Rejection> unlessOverNetwork(Kind kind, Variant variant, Rejection apart) {
+    return OverNetwork.of(kind, variant)
+        .map(
+            needs ->
+                needs.isMet(target, multicast)
+                    ? Optional.<Rejection>empty()
+                    : rejected(apart.reason(), apart.detail() + "; " + needs.words()))
+        .orElse(Optional.of(apart));
   }
 
   private Optional<Rejection> apart(ProcessGroup group, Topology topology) {

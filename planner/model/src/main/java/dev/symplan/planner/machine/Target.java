@@ -200,10 +200,12 @@ public record Target(
    *
    * @param rate GB/s out of it, and as many into it
    * @param latencyMicros from the start of a message to its first byte
+   * @param windows whether NCCL may use windows of memory over it, which needs adapters that GPUs
+   *     can drive
    */
-  public record Network(double rate, double latencyMicros) {
+  public record Network(double rate, double latencyMicros, boolean windows) {
     /** 400 Gb/s for each GPU, as published for DGX H100, H200 and B200; the latency is assumed. */
-    public static final Network NDR = new Network(50, 5);
+    public static final Network NDR = new Network(50, 5, false);
 
     public Network {
       positive("network rate", rate);

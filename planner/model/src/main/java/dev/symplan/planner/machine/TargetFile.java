@@ -112,6 +112,9 @@ public final class TargetFile {
       json.writeObjectFieldStart("network");
       number(json, "gbps", target.network().rate());
       number(json, "latency_us", target.network().latencyMicros());
+      if (target.network().windows()) {
+        json.writeBooleanField("windows", true);
+      }
       json.writeEndObject();
     }
     json.writeObjectFieldStart("link");

@@ -154,8 +154,11 @@ final class TargetFileReader {
   }
 
   private static Network network(Json json) {
-    json.only(ImmutableSet.of("gbps", "latency_us"));
-    return new Network(positive(json.get("gbps")), notNegative(json.get("latency_us")));
+    json.only(ImmutableSet.of("gbps", "latency_us", "windows"));
+    return new Network(
+        positive(json.get("gbps")),
+        notNegative(json.get("latency_us")),
+        json.find("windows").map(Json::bool).orElse(false));
   }
 
   private static Barrier barrier(Json json) {

@@ -144,6 +144,10 @@ public final class CollectivesTable {
       - Phases are used if they are predicted to be at least 3 % faster, and if the plan as a whole is faster.
         `--hierarchical on` uses them wherever it is possible, `--hierarchical off` nowhere. `symplan explain` shows the
         reason.
+      - NCCL's windows also work between hosts, if its network adapters can be driven by GPUs (InfiniBand or RoCE): from NCCL
+        2.30.3 on in all_gather with multicast and in reduce_scatter (`nccl_symm`), from 2.30.7 on in all_gather and
+        all_to_all (`nccl_ce`). Plans use them only if the target's `network` has `windows`, which no built-in target has:
+        this follows NCCL's release notes and sources, and has not been run.
       - All parts of a group need as many ranks in each domain, and the same number of domains. For all but an all_reduce,
         the ranks of a domain follow each other in the group. Tensors are contiguous, and divide into equal slices if ranks
         have slices. Otherwise, and for permutations, NCCL runs between all ranks.

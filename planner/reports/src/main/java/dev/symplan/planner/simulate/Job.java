@@ -11,6 +11,7 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.CostModel.Crossing;
 import dev.symplan.planner.cost.StepCosts;
+import dev.symplan.planner.machine.OverNetwork;
 import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.plan.CollectivePlan;
@@ -77,7 +78,7 @@ public record Job(
             .map(
                 rankPlan ->
                     IntStream.range(0, rankPlan.collectives().size())
-                        .mapToObj(k -> transfer(costs, rankPlan, k, topology, reaches))
+                        .mapToObj(k -> transfer(costs, plan, rankPlan, k, topology, reaches))
                         .collect(ImmutableList.toImmutableList()))
             .collect(ImmutableList.toImmutableList()));
   }
@@ -89,6 +90,7 @@ public record Job(
 
   private static Crossing transfer(
       CostModel costs,
+      Plan whole,
       RankPlan plan,
       int k,
       Topology topology,
@@ -97,7 +99,10 @@ public record Job(
     var reach = Objects.requireNonNull(reaches.get(collective.group()));
     long bytes = new StepCosts(costs, plan).operandBytes(collective);
     if (!reach.isWithinDomain()) {
-      if (collective.spec().reachesPeers()) {
+      if (collective.spec().reachesPeers()
+          && OverNetwork.of(collective.kind(), collective.variant())
+              .filter(needs -> needs.isMet(whole.target(), whole.multicast()))
+              .isEmpty()) {
         throw wrong(
             plan,
             "'%s' runs as %s, for which the ranks of group '%s' must be in one NVLink domain; the"

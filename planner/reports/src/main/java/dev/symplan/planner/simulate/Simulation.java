@@ -36,6 +36,9 @@ final class Simulation {
 
   private record Meeting(int collective, ImmutableIntArray kinds) {}
 
+  /** A time in which a rank does no local work: it is in a collective, or waits for one. */
+  private record Wait(double begin, double end) {}
+
   /** The ranks of a kind. */
   private final class Player {
     final int kind;
@@ -45,6 +48,7 @@ final class Simulation {
     final Flow[] flows;
     final Map<StreamKind, Deque<Issued>> queues = new EnumMap<>(StreamKind.class);
     final Map<StreamKind, Double> free = new EnumMap<>(StreamKind.class);
+    final List<Wait> waits = new ArrayList<>();
     double compute;
     double now;
     double busy;
@@ -67,6 +71,20 @@ final class Simulation {
 
     Deque<Issued> queue(StreamKind stream) {
       return queues.computeIfAbsent(stream, _ -> new ArrayDeque<>());
+    }
+
+    void waitUntil(double time) {
+      waits.add(new Wait(now, time));
+      now = time;
+    }
+
+    /** {@return how much local work it has done since a time} */
+    double workSince(double begin) {
+      double idle = 0;
+      for (var wait : waits) {
+        idle += Math.max(0, wait.end() - Math.max(begin, wait.begin()));
+      }
+      return Math.max(0, now - begin - idle);
     }
 
     StreamKind stream(int k) {
@@ -283,7 +301,7 @@ final class Simulation {
       if (player.awaited == k) {
         player.awaited = -1;
         if (stream == StreamKind.COMPUTE) {
-          player.now = clock;
+          player.waitUntil(clock);
         } else {
           join(player, k);
         }
@@ -296,11 +314,9 @@ final class Simulation {
   private void join(Player player, int k) {
     var flow = player.flows[k];
     var variant = job.plan().forRank(player.rank).collectives().get(k).variant();
-    double beside = Math.max(0, player.now - flow.begin);
-    player.now =
-        Math.max(player.now, flow.begin)
-            + costs.exposedMicros(variant, flow.micros(), beside)
-            + costs.forkJoinMicros();
+    double beside = player.workSince(flow.begin);
+    double end = flow.begin + beside + costs.exposedMicros(variant, flow.micros(), beside);
+    player.waitUntil(Math.max(player.now, end) + costs.forkJoinMicros());
   }
 
   private SimulatedStep result() {

@@ -38,16 +38,20 @@ class SimulationTest {
   /** Between two domains, an all_reduce goes up a tree and down again. */
   private static final double HOPS = 2 * LATENCY;
 
-  private static final Target TARGET =
-      TargetFile.read(
-          new SourceFile(
-              "slow.json",
-              """
-              {"format": "symplan-target", "version": 3, "name": "slow", "base": "h200x4",
-               "gpus": 2, "launch_us": 2, "kernel_us": 3, "memory_gbps": 1000,
-               "network": {"gbps": 10, "latency_us": 5},
-               "sm_contention": {"compute": 0, "transfer": 0}}
-              """));
+  private static final Target TARGET = target(0);
+
+  private static Target target(double contention) {
+    return TargetFile.read(
+        new SourceFile(
+            "slow.json",
+            """
+            {"format": "symplan-target", "version": 3, "name": "slow", "base": "h200x4",
+             "gpus": 2, "launch_us": 2, "kernel_us": 3, "memory_gbps": 1000,
+             "network": {"gbps": 10, "latency_us": 5},
+             "sm_contention": {"compute": %1$s, "transfer": %1$s}}
+            """
+                .formatted(contention)));
+  }
 
   /** Ranks 0 and 1 are on one host, 2 and 3 on the other; each pair has a rank of both. */
   private static final String GROUPS =
@@ -70,7 +74,11 @@ class SimulationTest {
   private static final double KERNEL_OF_X = KERNEL + 2 * BYTES_OF_X / MEMORY;
 
   private static Plan plan(String graph) {
-    return Compiler.forTarget(TARGET)
+    return plan(TARGET, graph);
+  }
+
+  private static Plan plan(Target target, String graph) {
+    return Compiler.forTarget(target)
         .with(
             CompileOptions.DEFAULT
                 .withHosts(Topology.hosts("2x2").orElseThrow())
@@ -130,7 +138,12 @@ class SimulationTest {
 
   /** A large collective beside a kernel and a small one, which both need the rails. */
   private static Plan two() {
+    return two(TARGET);
+  }
+
+  private static Plan two(Target target) {
     return plan(
+        target,
         """
         graph g(x: f32[1048576], y: f32[4194304]) {
           a = _c10d_functional::all_reduce(y, "sum", "pairs")
@@ -169,6 +182,19 @@ class SimulationTest {
     assertThat(step.gpus()).hasSize(1);
     isAbout(gpu.rail(), RAIL_OF_Y + RAIL_OF_ALL);
     isAbout(gpu.shared(), 2 * RAIL_OF_ALL);
+  }
+
+  /**
+   * The small collective takes no SMs from the large one, as a kernel does: it is no local work.
+   */
+  @Test
+  void onlyKernelsSlowCollectivesDown() {
+    var plan = two(target(0.5));
+    var collectives = plan.rankPlans().getFirst().collectives();
+    assertThat(collectives.get(0).stream()).isEqualTo(StreamKind.COMM);
+    assertThat(collectives.get(1).stream()).isEqualTo(StreamKind.COMPUTE);
+    var step = SimulatedStep.of(scenario(plan));
+    isAbout(step.micros(), step.collectives().getFirst().micros() + LAUNCH + 0.5 * KERNEL_OF_X);
   }
 
   /**

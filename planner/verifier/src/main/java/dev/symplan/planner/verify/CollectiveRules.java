@@ -207,7 +207,9 @@ final class CollectiveRules {
         collective.variant() == Variant.CUSTOM
             ? !collective.operands().isEmpty() || !collective.results().isEmpty()
             : collective.spec().reachesPeers();
-    if (!touchesPeers || together.contains(collective.group())) {
+    if (!touchesPeers
+        || together.contains(collective.group())
+        || HostModel.allowsWindows(plan, collective)) {
       return;
     }
     for (var part : plan.group(collective.group()).members()) {

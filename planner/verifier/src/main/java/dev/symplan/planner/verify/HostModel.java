@@ -1,6 +1,8 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.Optional;
@@ -44,6 +46,28 @@ final class HostModel {
         return;
       }
     }
+  }
+
+  /**
+   * {@return whether NCCL itself carries windows between domains: by kernels that gather or scatter
+   * since 2.30.3, by copy engines that gather or exchange since 2.30.7}
+   */
+  static boolean allowsWindows(Plan plan, CollectivePlan collective) {
+    if (!plan.target().network().windows()) {
+      return false;
+    }
+    int nccl = plan.target().nccl();
+    return switch (collective.kind()) {
+      case ALL_GATHER ->
+          collective.variant() == Variant.NCCL_CE && nccl >= 23007
+              || collective.variant() == Variant.NCCL_SYMM
+                  && nccl >= 23003
+                  && plan.multicast()
+                  && plan.target().multicast();
+      case REDUCE_SCATTER -> collective.variant() == Variant.NCCL_SYMM && nccl >= 23003;
+      case ALL_TO_ALL -> collective.variant() == Variant.NCCL_CE && nccl >= 23007;
+      case ALL_REDUCE, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> false;
+    };
   }
 
   /** {@return the NVLink domains of these ranks if they are several; empty for one} */

@@ -11,6 +11,7 @@ import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.machine.OverNetwork;
 import dev.symplan.planner.machine.Topology;
 import dev.symplan.runtime.failure.RunException;
 import java.util.Arrays;
@@ -29,20 +30,27 @@ import java.util.stream.Stream;
 final class HostAgreement {
   private HostAgreement() {}
 
-  /** Ranks that must be on one host, and why. */
-  private record Need(ImmutableIntArray members, String what, String variant, Span span) {}
+  /**
+   * Ranks that must be on one host, and why.
+   *
+   * @param overNetwork whether NCCL has windows for it between hosts, too
+   */
+  private record Need(
+      ImmutableIntArray members, String what, String variant, Span span, boolean overNetwork) {}
 
   /**
    * Checks all ranks of an executable.
    *
    * @param hosts of the ranks
+   * @param windows whether NCCL itself carries windows between hosts, where it can
    * @throws RunException when ranks are apart that may not be; the same on all ranks
    */
-  static void check(Executable executable, List<Host> hosts) {
+  static void check(Executable executable, List<Host> hosts, boolean windows) {
     if (hosts.stream().map(Host::id).distinct().count() == 1) {
       return;
     }
     needs(executable)
+        .filter(need -> !(windows && need.overNetwork()))
         .filter(
             need ->
                 need.members().stream().mapToObj(rank -> hosts.get(rank).id()).distinct().count()
@@ -83,11 +91,17 @@ final class HostAgreement {
   private static Optional<Need> need(Instruction instruction) {
     return switch (instruction) {
       case Collective c when c.spec().reachesPeers() ->
-          Optional.of(new Need(c.group().members(), c.name(), c.variant().text(), c.span()));
+          Optional.of(
+              new Need(
+                  c.group().members(),
+                  c.name(),
+                  c.variant().text(),
+                  c.span(),
+                  OverNetwork.of(c.kind(), c.variant()).isPresent()));
       case LocalOp op ->
           op.group()
               .map(GroupUse::members)
-              .map(members -> new Need(members, op.name(), "a custom op", op.span()));
+              .map(members -> new Need(members, op.name(), "a custom op", op.span(), false));
       case Collective _, Fused _, Border _, RecordEvent _, Instruction.AwaitEvent _ ->
           Optional.empty();
     };

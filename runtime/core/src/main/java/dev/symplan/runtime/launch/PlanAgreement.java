@@ -41,16 +41,21 @@ public final class PlanAgreement {
    *     names the first difference
    */
   public static void check(Executable executable, World world) {
-    check(executable, world, world::hosts);
+    check(executable, world, world::hosts, false);
   }
 
   /**
-   * The same where memory reaches further than a host.
+   * The same where memory reaches further than a host, and NCCL carries windows between hosts.
    *
    * @param domains by rank, a name for all whose memory can be reached; asked on all ranks at once
    */
   public static void check(
       Executable executable, World world, Supplier<ImmutableList<Host>> domains) {
+    check(executable, world, domains, true);
+  }
+
+  private static void check(
+      Executable executable, World world, Supplier<ImmutableList<Host>> domains, boolean windows) {
     int ranks = executable.ranks().size();
     if (ranks != world.size()) {
       throw new RunException(
@@ -67,7 +72,7 @@ public final class PlanAgreement {
     var digest = hasher.hash().asBytes();
     var digests = world.gather("the plan's digest", digest);
     if (digests.stream().allMatch(other -> Arrays.equals(other, digest))) {
-      HostAgreement.check(executable, domains.get());
+      HostAgreement.check(executable, domains.get(), windows);
       return;
     }
     var all =

@@ -2,6 +2,7 @@ package dev.symplan.runtime.launch;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Lowering;
@@ -20,6 +21,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
 import java.util.function.IntFunction;
+import java.util.function.ObjIntConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -57,6 +59,12 @@ class PlanAgreementTest {
 
   private static List<String> check(
       int processes, IntFunction<String> hosts, IntFunction<Executable> executables) {
+    return check(
+        processes, hosts, (world, rank) -> PlanAgreement.check(executables.apply(rank), world));
+  }
+
+  private static List<String> check(
+      int processes, IntFunction<String> hosts, ObjIntConsumer<World> check) {
     int port = ChildProcess.freePort();
     try (var threads = Executors.newCachedThreadPool()) {
       var said = new ArrayList<CompletableFuture<String>>();
@@ -70,7 +78,7 @@ class PlanAgreementTest {
                               Launcher.MPIRUN, self, processes, self, "localhost", port, "")
                           .withHostId(hosts.apply(self));
                   try (var world = World.join(environment, Duration.ofSeconds(20))) {
-                    PlanAgreement.check(executables.apply(self), world);
+                    check.accept(world, self);
                     world.barrier("end");
                     return "";
                   } catch (RunException e) {
@@ -114,6 +122,57 @@ class PlanAgreementTest {
             "'r' (sum.graph:4) runs as two_shot, for which ranks 0, 1, 2 must be on one host; but"
                 + " ranks 0, 2 are on a, rank 1 is on b. Start the ranks of each host one after"
                 + " another");
+  }
+
+  private static Executable scattered() {
+    var text =
+        """
+        graph version 1
+        group g = [0, 1]
+        graph scatter(x: f32[4096]) {
+          r = _c10d_functional::reduce_scatter_tensor(x, "sum", 2, "g")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        """;
+    return Lowering.lower(
+        Compiler.forTarget(Target.H200_X4)
+            .with(
+                CompileOptions.DEFAULT.withVariants(
+                    ImmutableMap.of("reduce_scatter", Variant.NCCL_SYMM)))
+            .compile(GraphParser.parse(new SourceFile("scatter.graph", text))));
+  }
+
+  /** Where NCCL carries windows between hosts, it does without a common one, but kernels do not. */
+  @Test
+  void windowsNeedNoCommonHostIfNcclCarriesThem() {
+    IntFunction<String> hosts = rank -> "host" + rank;
+    assertThat(check(2, hosts, _ -> scattered()))
+        .allSatisfy(message -> assertThat(message).contains("must be on one host"));
+    assertThat(check(2, hosts, (world, _) -> PlanAgreement.check(scattered(), world, world::hosts)))
+        .containsOnly("");
+    assertThat(
+            check(
+                2,
+                hosts,
+                (world, _) -> PlanAgreement.check(executable(2, "sum"), world, world::hosts)))
+        .allSatisfy(message -> assertThat(message).contains("must be on one host"));
+  }
+
+  /** Hosts of one fabric pass for one. */
+  @Test
+  void memoryMayReachFurtherThanAHost() {
+    var one = new Host("fabric", "f");
+    assertThat(
+            check(
+                2,
+                rank -> "host" + rank,
+                (world, _) ->
+                    PlanAgreement.check(
+                        executable(2, "sum"), world, () -> ImmutableList.of(one, one))))
+        .containsOnly("");
+    assertThat(PlanAgreement.peers(executable(3, "sum"), 1)).containsExactly(0, 2);
+    assertThat(PlanAgreement.peers(executable(3, "sum", Variant.NCCL), 1)).isEmpty();
   }
 
   @Test

@@ -19,20 +19,26 @@ import org.bytedeco.javacpp.SizeTPointer;
  * yet: it needs GPUs of one NVSwitch fabric on which it may be used.
  *
  * @param fabric whether other hosts are to map what is made
+ * @param network whether adapters are to reach what is made, where the driver lets them
  */
-record CudaMemoryDriver(Check check, boolean fabric) implements MemoryDriver {
+record CudaMemoryDriver(Check check, boolean fabric, boolean network) implements MemoryDriver {
   private static final int BY_DESCRIPTOR = cudart.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   private static final int BY_FABRIC = cudart.CU_MEM_HANDLE_TYPE_FABRIC;
 
+  private static final int RDMA =
+      cudart.CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED;
+
   /** {@return whether the driver gives fabric handles for the memory of a GPU} */
   static boolean hasFabric(int device, Check check) {
+    return has(cudart.CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, device, check);
+  }
+
+  private static boolean has(int attribute, int device, Check check) {
     var number = new int[1];
     check.driver(cudart.cuDeviceGet(number, device), "cuDeviceGet");
     var supported = new int[1];
     check.driver(
-        cudart.cuDeviceGetAttribute(
-            supported, cudart.CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, number[0]),
-        "cuDeviceGetAttribute");
+        cudart.cuDeviceGetAttribute(supported, attribute, number[0]), "cuDeviceGetAttribute");
     return supported[0] != 0;
   }
 
@@ -46,7 +52,7 @@ record CudaMemoryDriver(Check check, boolean fabric) implements MemoryDriver {
         .type(cudart.CU_MEM_ALLOCATION_TYPE_PINNED)
         .requestedHandleTypes(handleTypes())
         .allocFlags_compressionType((byte) 0)
-        .allocFlags_gpuDirectRDMACapable((byte) 0)
+        .allocFlags_gpuDirectRDMACapable((byte) (network && has(RDMA, device, check) ? 1 : 0))
         .allocFlags_usage((short) 0);
     properties.location().type(cudart.CU_MEM_LOCATION_TYPE_DEVICE).id(device);
     return properties;

@@ -60,7 +60,10 @@ final class OneProcess {
             .map(rank -> locals.get(rank).device())
             .collect(ImmutableList.toImmutableList());
     return new MappedPeers.Own(
-        local.device(), devices, teams, new CudaMemoryDriver(new Check(local.rank()), false));
+        local.device(),
+        devices,
+        teams,
+        new CudaMemoryDriver(new Check(local.rank()), false, false));
   }
 
   private static MulticastMember of(LocalRank local, Map<Integer, MulticastMember> members) {

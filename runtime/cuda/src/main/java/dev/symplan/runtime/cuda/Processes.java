@@ -93,12 +93,17 @@ final class Processes {
       World world,
       Duration timeout) {
     int rank = world.rank();
-    var reached = PlanAgreement.peers(executable, rank);
+    var domains = domains(world);
+    var reached =
+        Sets.filter(
+            PlanAgreement.peers(executable, rank),
+            peer -> domains.get(peer).id().equals(domains.get(rank).id()));
     local.start(
         () -> {
           int device = local.device();
           var driver =
-              new CudaMemoryDriver(new Check(rank), !world.ranksHere().containsAll(reached));
+              new CudaMemoryDriver(
+                  new Check(rank), !world.ranksHere().containsAll(reached), !world.isOneHost());
           var own = new MappedPeers.Own(device, ImmutableList.of(device), teams, driver);
           local.open(
               executable.ranks().get(rank),
