@@ -316,16 +316,11 @@ final class PeerLowering {
             .mapToLong(peer -> part.at(peer).operands().get(tensor).type().bytes())
             .max()
             .orElse(0);
-    // As many to each peer as in a gather, where nothing is read from peers.
-    int limit =
-        pieces > 1 && direction == Direction.PUSH
-            ? DeviceProgram.MAX_BLOCKS
-            : CollectiveAddresses.BLOCKS;
     var cleared = ImmutableList.<KernelArgument>builder();
     boolean clears = addCleared(cleared, unit);
     part.launch(
         CollectiveKernels.move(part.size, pieces, unit, rows, edges, direction, clears),
-        CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, limit),
+        CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, CollectiveAddresses.BLOCKS),
         CollectiveAddresses.THREADS,
         part.meeting()
             .addAll(from.build())

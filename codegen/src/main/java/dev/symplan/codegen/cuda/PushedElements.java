@@ -6,6 +6,7 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Variant;
@@ -91,12 +92,25 @@ final class PushedElements {
 
   /** Whether the i-th element of a tensor is the i-th that is sent. */
   private static boolean isSent(TensorRef ref, TensorRef operand) {
-    return ref.equals(operand)
-        || (isIn(ref, operand)
-            && ref.type().dtype() == operand.type().dtype()
-            && ref.type().numel() == operand.type().numel()
-            && ref.type().isContiguous()
-            && operand.type().isContiguous());
+    return ref.type().dtype() == operand.type().dtype()
+        && ref.type().numel() == operand.type().numel()
+        && isIn(ref, operand)
+        && isInOrder(ref.type())
+        && isInOrder(operand.type());
+  }
+
+  /** Whether elements lie in memory in the order of their indices. */
+  private static boolean isInOrder(TensorType type) {
+    long last = Long.MAX_VALUE;
+    for (int dim = 0; dim < type.rank(); dim++) {
+      if (type.size(dim) > 1) {
+        if (type.stride(dim) > last) {
+          return false;
+        }
+        last = type.stride(dim);
+      }
+    }
+    return true;
   }
 
   /** Whether two tensors begin and end at the same bytes. */

@@ -104,7 +104,22 @@ class KernelTextsTest {
     for (var dtype : List.of("f32", "f16", "bf16")) {
       kernels.add(allReduce(dtype + "[8388608]", "sum", Variant.TWO_SHOT));
     }
+    kernels.addAll(pushed("convert_element_type(x, torch.bfloat16)", 0));
+    kernels.addAll(pushed("convert_element_type(x, torch.float64)", 1));
     Nvcc.check(List.copyOf(kernels));
+  }
+
+  /** The kernel of a conversion and the gather of its result. */
+  private static Set<String> pushed(String conversion, int dim) {
+    var programs =
+        lowerOps(
+            Target.H200_X4,
+            "f32[128, 512]",
+            "c = prims::%s\n  r = symplan::all_gather_dim(c, %s, 2, \"g\")"
+                .formatted(conversion, dim),
+            ImmutableMap.of("all_gather", Variant.PUSH));
+    assertThat(programs.getFirst().steps()).hasSize(1);
+    return Nvcc.kernels(programs);
   }
 
   /** The kernels of all collectives that a variant exists for. */
@@ -120,17 +135,22 @@ class KernelTextsTest {
 
   private static ImmutableList<DeviceProgram> lower(
       Target target, String type, String call, ImmutableMap<String, Variant> variants) {
+    return lowerOps(target, type, "r = _c10d_functional::" + call, variants);
+  }
+
+  private static ImmutableList<DeviceProgram> lowerOps(
+      Target target, String type, String ops, ImmutableMap<String, Variant> variants) {
     var text =
         """
         graph version 1
         group g = [0, 1]
         graph t(x: %s) {
-          r = _c10d_functional::%s
+          %s
           o = _c10d_functional::wait_tensor(r)
           return o
         }
         """
-            .formatted(type, call);
+            .formatted(type, ops);
     return DeviceLowering.lower(
         Lowering.lower(
             Compiler.forTarget(target)

@@ -100,7 +100,10 @@ public record CollectiveCost(
     return best;
   }
 
-  /** After the first barrier: a library's kernel takes all tensors, the own take one each. */
+  /**
+   * After the first barrier: a library's kernel takes all tensors, and the own count as one for
+   * each. Those that reduce, or send the same to all ranks, take less.
+   */
   private int launches(Variant variant) {
     return variant.isNccl() ? 0 : tensors - 1;
   }
