@@ -40,6 +40,25 @@ class BufferAssignmentTest {
         .hasMessageContaining("this is not an HLO module");
   }
 
+  /** XLA prints no computations that only wrap what an instruction such as fusion-start starts. */
+  @Test
+  void mayPlaceInstructionsThatTextsLeaveOut() {
+    var names = "a b c sum-start all-reduce.1";
+    var text = new StringBuilder("BufferAssignment:\n");
+    text.append("allocation 0: size 64, page 0, preallocated-temp:\n");
+    for (var name : names.split(" ")) {
+      text.append(" value: <1 %s @0> (size=64,offset=0): f32[16]{0}\n".formatted(name));
+    }
+    var assignment = read(text.toString());
+    var module = "HloModule m\n%a = %b %c %sum-start = fusion-start(%a)\n";
+
+    assertThatCode(() -> assignment.requireOf(new SourceFile("m.hlo", module)))
+        .doesNotThrowAnyException();
+    assertThatThrownBy(
+            () -> assignment.requireOf(new SourceFile("m.hlo", module.replace("%b", "%d"))))
+        .hasMessageContaining("the module has no instruction 'b'");
+  }
+
   @Test
   void readsWhatEachAllocationIsFor() {
     var assignment =

@@ -10,6 +10,8 @@ import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.report.page.HtmlRenderer;
+import dev.symplan.planner.report.render.Format;
 import dev.symplan.planner.report.render.TextRenderer;
 import java.util.OptionalDouble;
 import org.junit.jupiter.api.Test;
@@ -80,5 +82,14 @@ class XlaComparisonTest {
                 + " 0, 0 B (0 bytes): 256 B (256 bytes) less")
         .contains("allocation 3")
         .contains("3 values, the largest a of 16.0 KiB");
+  }
+
+  @Test
+  void comparisonStandsAboveThePlansOfAPage() {
+    var report = PlanReport.of(plan(CompileOptions.DEFAULT), Format.HTML.views());
+
+    assertThat(HtmlRenderer.render(report, report, "a < b\n"))
+        .contains("<summary>Comparison</summary><pre>a &lt; b\n</pre>");
+    assertThat(HtmlRenderer.render(report, report)).doesNotContain("<summary>Comparison</summary>");
   }
 }
