@@ -166,7 +166,17 @@ public final class CollectivesTable {
       var ops = ops(kind).stream().filter(op -> op.name().toString().contains(pattern)).toList();
       if (!ops.isEmpty()) {
         out.append(out.isEmpty() ? "" : "\n");
-        ops.forEach(op -> out.append(op.schema()).append('\n'));
+        ops.forEach(
+            op -> {
+              out.append(op.schema());
+              algorithm(op).ifPresent(name -> out.append("  as ").append(name));
+              out.append('\n');
+            });
+        if (kind == Kind.CUSTOM) {
+          out.append("    taken apart into collectives of other kinds, products and copies\n");
+          continue;
+        }
+        out.append("    NCCL: ").append(ncclCall(kind).replace("`", "")).append('\n');
         var table = new Table(COLUMNS.toArray(String[]::new));
         rows(kind).forEach(row -> table.row(row.toArray(String[]::new)));
         table.render().lines().forEach(line -> out.append("    ").append(line).append('\n'));
@@ -183,7 +193,7 @@ public final class CollectivesTable {
         # Collectives and their variants
 
         This page lists the ops that are collectives, the variants that they can run as, and what each variant needs. It is
-        generated from the op registry and the planner's rules; `symplan ops --collectives` prints the same. If several
+        generated from the op registry and the planner's rules; `symplan ops --collectives` prints the tables. If several
         variants are possible, predicted time decides ([targets.md](targets.md)). `symplan dump --view collectives`
         shows why the other variants were not chosen, by [code](reasons.md).
 

@@ -448,6 +448,9 @@ class ReasonsTest {
     assertThat(Variant.values())
         .filteredOn(variant -> variant != Variant.CUSTOM)
         .allMatch(variant -> table.contains("\n    " + variant.text()));
+    assertThat(CollectivesTable.text("two_shot_all_reduce_out"))
+        .contains("Tensor(b!) output) -> Tensor(b!)  as two_shot\n    NCCL: ncclAllReduce\n");
+    assertThat(CollectivesTable.text("fused_matmul")).contains("taken apart into collectives");
     assertThat(CollectivesTable.text("no such op")).isEmpty();
   }
 }
