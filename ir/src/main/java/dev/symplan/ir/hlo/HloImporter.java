@@ -58,7 +58,7 @@ public final class HloImporter {
    */
   public static Program read(
       SourceFile file, OpRegistry registry, int ranks, Consumer<? super Diagnostic> warnings) {
-    var module = HloReader.read(file);
+    var module = module(file);
     try {
       return read(module, Reading.OPENED, registry, ranks, warnings);
     } catch (CompileException e) {
@@ -82,7 +82,19 @@ public final class HloImporter {
    */
   public static Program readSteps(
       SourceFile file, OpRegistry registry, int ranks, Consumer<? super Diagnostic> warnings) {
-    return read(HloReader.read(file), Reading.STEPS, registry, ranks, warnings);
+    return read(module(file), Reading.STEPS, registry, ranks, warnings);
+  }
+
+  /** Before partitioning, the first line of a module may have attributes that no reader knows. */
+  private static HloModule module(SourceFile file) {
+    try {
+      return HloReader.read(file);
+    } catch (CompileException e) {
+      var text = file.text();
+      int end = text.indexOf('\n');
+      boolean shardy = text.substring(0, Math.max(0, end)).contains("xla.sdy.meshes");
+      throw shardy ? new CompileException(unpartitioned(Span.ofFile(file))) : e;
+    }
   }
 
   private static Program read(
@@ -227,14 +239,17 @@ public final class HloImporter {
   }
 
   private CompileException unpartitioned(HloInstruction instruction) {
-    sink.report(
-        Diagnostic.error(
-            DiagnosticCode.UNSUPPORTED,
-            instruction.span(),
-            "this module was dumped before XLA partitioned it: it has shardings, not collectives",
-            "dump with XLA_FLAGS=--xla_dump_to=DIR and take the file *_gpu_after_optimizations.txt,"
-                + " or use jax.jit(f).lower(…).compile().as_text()"));
+    sink.report(unpartitioned(instruction.span()));
     return new CompileException(sink.diagnostics());
+  }
+
+  private static Diagnostic unpartitioned(Span at) {
+    return Diagnostic.error(
+        DiagnosticCode.UNSUPPORTED,
+        at,
+        "this module was dumped before XLA partitioned it: it has shardings, not collectives",
+        "dump with XLA_FLAGS=--xla_dump_to=DIR and take the file *_gpu_after_optimizations.txt,"
+            + " or use jax.jit(f).lower(…).compile().as_text()");
   }
 
   private Set<Integer> donated() {
