@@ -39,8 +39,7 @@ public final class JoinSlices extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return state.withGraphs(
-        state.analyses().stream().map(JoinSlices::run).collect(toImmutableList()));
+    return state.mapGraphs(JoinSlices::run);
   }
 
   private static Graph run(Analyses own) {
