@@ -23,7 +23,14 @@ final class ProductLowering {
 
   static boolean supports(String op) {
     return switch (op) {
-      case "aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm", "aten::_scaled_mm" -> true;
+      case "aten::mm",
+          "aten::mm.dtype",
+          "aten::bmm",
+          "aten::bmm.dtype",
+          "aten::addmm",
+          "aten::baddbmm",
+          "aten::_scaled_mm" ->
+          true;
       default -> false;
     };
   }

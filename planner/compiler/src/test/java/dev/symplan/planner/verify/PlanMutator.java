@@ -121,12 +121,15 @@ public final class PlanMutator {
     return changed.map(p -> restate ? restated(p) : p).filter(p -> !p.equals(plan));
   }
 
-  /** The same plan, but hosts have other ranks: none has more than the target's have GPUs. */
+  /** The same plan on other hosts, at least two: none has more ranks than the target's have GPUs. */
   private Optional<Plan> onOtherHosts() {
+    if (plan.worldSize() < 2) {
+      return Optional.empty();
+    }
     var ends = ImmutableIntArray.builder();
     for (int end = 0; end < plan.worldSize(); ) {
-      int most = Math.min(plan.target().gpus(), plan.worldSize() - end);
-      end += 1 + random.nextInt(most);
+      int left = plan.worldSize() - Math.max(end, 1);
+      end += 1 + random.nextInt(Math.min(plan.target().gpus(), left));
       ends.add(end);
     }
     var topology = new Topology(ends.build(), plan.topology().hostsPerDomain());

@@ -642,7 +642,9 @@ final class LocalPrograms {
           s = aten::slice.Tensor(w, 1, 0, 6, 2)
           r = aten::permute(s, [1, 0])
           k = aten::mm(r, v)
-          return m, n, o, q, k
+          f = aten::bmm.dtype(x, z, torch.float32)
+          g = aten::mm.dtype(w, t, torch.float32)
+          return m, n, o, q, k, f, g
         }
         """,
         program(
