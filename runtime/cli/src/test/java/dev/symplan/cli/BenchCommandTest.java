@@ -69,11 +69,11 @@ class BenchCommandTest {
         .satisfies(
             row -> {
               var cells = row.split(",", -1);
-              assertThat(Double.parseDouble(cells[6]))
-                  .isPositive()
-                  .isLessThanOrEqualTo(Double.parseDouble(cells[5]));
               assertThat(Double.parseDouble(cells[7]))
-                  .isGreaterThanOrEqualTo(Double.parseDouble(cells[5]));
+                  .isPositive()
+                  .isLessThanOrEqualTo(Double.parseDouble(cells[6]));
+              assertThat(Double.parseDouble(cells[8]))
+                  .isGreaterThanOrEqualTo(Double.parseDouble(cells[6]));
             });
     assertThat(Files.readString(svg)).startsWith("<svg").contains("two_shot", "symplan bench");
 

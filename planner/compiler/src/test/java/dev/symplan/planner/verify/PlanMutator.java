@@ -121,7 +121,9 @@ public final class PlanMutator {
     return changed.map(p -> restate ? restated(p) : p).filter(p -> !p.equals(plan));
   }
 
-  /** The same plan on other hosts, at least two: none has more ranks than the target's have GPUs. */
+  /**
+   * The same plan on other hosts, at least two: none has more ranks than the target's have GPUs.
+   */
   private Optional<Plan> onOtherHosts() {
     if (plan.worldSize() < 2) {
       return Optional.empty();
