@@ -12,14 +12,10 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.plan.StreamKind;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.stream.Collectors;
-import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /**
  * Elementwise ops of one shape as one kernel: every thread takes elements through all of them. Each
@@ -36,24 +32,6 @@ final class ElementwiseKernel {
 
   /** From so many elements on, memory is what takes the time. */
   private static final long LONG = 1 << 15;
-
-  /**
-   * The elements that threads take, as those of a piece.
-   *
-   * @param indices of a thread's element in the piece, one for each dimension
-   * @param inside a condition: whether that is an element of the piece; empty if it always is
-   */
-  private record Region(ImmutableList<String> indices, String inside) {
-    Region piece(int dim, String index, List<String> conditions) {
-      var own = new ArrayList<>(indices);
-      own.set(dim, index);
-      return new Region(
-          ImmutableList.copyOf(own),
-          Streams.concat(Stream.of(inside), conditions.stream())
-              .filter(condition -> !condition.isEmpty())
-              .collect(Collectors.joining(" && ")));
-    }
-  }
 
   private record Location(TensorRef ref, Region region) {}
 
@@ -97,12 +75,7 @@ final class ElementwiseKernel {
     this.rank = rank;
     this.memory = memory;
     this.shape = shape;
-    this.whole =
-        new Region(
-            IntStream.range(0, shape.rank())
-                .mapToObj(dim -> "i" + dim)
-                .collect(ImmutableList.toImmutableList()),
-            "");
+    this.whole = Region.whole(shape.rank());
     this.flat = joined.isEmpty() && refs.stream().allMatch(this::isFlat);
     this.vectors = wide ? vectors(refs, joined) : Vectors.NONE;
     this.width = vectors.width();
@@ -338,24 +311,10 @@ final class ElementwiseKernel {
     }
     var name = "x" + loaded.size();
     var dtype = ref.type().dtype();
-    declare(
-        body,
-        width == 1 ? region : whole,
-        CTypes.computed(dtype),
-        name,
-        CTypes.widen(dtype, read(location, "m" + loaded.size())));
+    var value = CTypes.widen(dtype, read(location, "m" + loaded.size()));
+    body.append((width == 1 ? region : whole).declare(CTypes.computed(dtype), name, value));
     loaded.put(location, name);
     return name;
-  }
-
-  /** Declares a variable, whose value counts only inside a region. */
-  private static void declare(
-      StringBuilder text, Region region, String type, String name, String value) {
-    text.append(
-        region.inside().isEmpty()
-            ? "    %s %s = %s;\n".formatted(type, name, value)
-            : "    %1$s %2$s = {};\n    if (%3$s) %2$s = %4$s;\n"
-                .formatted(type, name, region.inside(), value));
   }
 
   private String read(Location location, String vector) {
@@ -366,15 +325,12 @@ final class ElementwiseKernel {
     }
     var type = CTypes.stored(ref.type().dtype());
     if (isSpread(ref.type())) {
-      declare(reads, location.region(), type, vector, element);
+      reads.append(location.region().declare(type, vector, element));
       return vector;
     }
-    declare(
-        reads,
-        location.region(),
-        "%sVector<%s>".formatted(location.region().inside().isEmpty() ? "const " : "", type),
-        vector,
-        Vectors.read(type, element));
+    var declared =
+        "%sVector<%s>".formatted(location.region().inside().isEmpty() ? "const " : "", type);
+    reads.append(location.region().declare(declared, vector, Vectors.read(type, element)));
     return vector + ".e[e]";
   }
 

@@ -165,7 +165,7 @@ final class ComputationReader {
         case "async-done", "fusion-done" -> done(only(operands), instruction.shape());
         case "all-reduce-start" ->
             collectives.start(
-                renamed(instruction, instruction.shape()),
+                Starts.started(instruction, instruction.shape()),
                 tensors(instruction, operands),
                 instruction.shape());
         case "fusion-start" -> fusionStart(instruction, operands);
@@ -313,28 +313,12 @@ final class ComputationReader {
       }
       var order =
           root.operands().stream()
-              .map(name -> numberOf(callee, name))
+              .map(name -> Starts.parameter(callee, name))
               .map(
                   number -> number < operands.size() ? operands.get(number) : Bound.Nothing.NOTHING)
               .toList();
-      var named =
-          new HloInstruction(
-              instruction.name(),
-              root.shape(),
-              root.opcode(),
-              root.operands(),
-              "",
-              root.attributes(),
-              instruction.span());
+      var named = Starts.root(instruction, callee);
       return collectives.start(named, tensors(instruction, order), root.shape());
-    }
-
-    private static int numberOf(HloComputation callee, String name) {
-      return callee.parameters().stream()
-          .filter(parameter -> parameter.name().equals(name))
-          .findFirst()
-          .map(parameter -> Integer.parseInt(parameter.literal()))
-          .orElse(Integer.MAX_VALUE);
     }
 
     private Bound done(Bound started, HloShape shape) {
@@ -342,7 +326,7 @@ final class ComputationReader {
     }
 
     private Bound started(HloInstruction instruction, List<Bound> operands) {
-      var named = renamed(instruction, results(instruction));
+      var named = inner(instruction);
       return named.opcode().equals("ragged-all-to-all")
           ? known(named, operands)
           : collectives.start(named, tensors(instruction, operands), named.shape());
@@ -352,31 +336,16 @@ final class ComputationReader {
     private Bound fusionStart(HloInstruction instruction, List<Bound> operands) {
       return fusions.communicates(callee(instruction))
           ? asyncStart(instruction, operands)
-          : fusion(renamed(instruction, results(instruction)), operands);
+          : fusion(inner(instruction), operands);
     }
 
-    /** {@code all-reduce-start} is an {@code all-reduce} for what follows. */
-    private static HloInstruction renamed(HloInstruction start, HloShape shape) {
-      return new HloInstruction(
-          start.name(),
-          shape,
-          Fusions.withoutPhase(start.opcode()),
-          start.operands(),
-          start.literal(),
-          start.attributes(),
-          start.span());
-    }
-
-    /**
-     * The results among what a start gives: after its operands, and before the numbers with which a
-     * {@code collective-permute} keeps track.
-     */
-    private HloShape results(HloInstruction instruction) {
-      if (instruction.shape() instanceof HloShape.Tuple(ImmutableList<HloShape> parts)
-          && parts.size() > 1) {
-        return parts.get(1);
-      }
-      throw wrong("%s gives its operands and results".formatted(instruction.opcode()));
+    /** The instruction that another starts, with its results only. */
+    private HloInstruction inner(HloInstruction start) {
+      return Starts.started(
+          start,
+          Starts.results(start)
+              .orElseThrow(
+                  () -> wrong("%s gives its operands and results".formatted(start.opcode()))));
     }
 
     private Bound copied(HloInstruction instruction, Bound operand) {
