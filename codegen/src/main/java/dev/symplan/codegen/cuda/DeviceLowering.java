@@ -37,8 +37,9 @@ public final class DeviceLowering {
     var begins = ImmutableIntArray.builder();
     begins.add(0);
     int count = 0;
-    var steps = new ProductJoining(rank);
     var instructions = program.instructions();
+    var constants = ConstantInputs.of(instructions);
+    var steps = new ProductJoining(rank, constants);
     for (int i = 0; i < instructions.size(); i++) {
       var into = steps;
       var joined = withNext(rank, instructions, i, collectives);
@@ -59,7 +60,7 @@ public final class DeviceLowering {
           all.addAll(own);
           count += own.size();
           begins.add(count);
-          steps = new ProductJoining(rank);
+          steps = new ProductJoining(rank, constants);
         }
         case RecordEvent(var stream, int event) -> into.add(new DeviceStep.Mark(stream, event));
         case AwaitEvent(var stream, int event) -> into.add(new DeviceStep.Await(stream, event));
@@ -99,7 +100,7 @@ public final class DeviceLowering {
    * @throws UnsupportedOnGpu when one has no CUDA implementation
    */
   public static ImmutableList<DeviceStep> local(int rank, List<Instruction> instructions) {
-    var steps = new ProductJoining(rank);
+    var steps = new ProductJoining(rank, ConstantInputs.of(instructions));
     for (var instruction : instructions) {
       switch (instruction) {
         case LocalOp op -> LocalLowering.lower(rank, op).forEach(steps::add);

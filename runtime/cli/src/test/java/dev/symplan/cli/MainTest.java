@@ -533,8 +533,8 @@ class MainTest {
           1 | compile GRAPH --target h200x8 --variant r=multimem | 'r' cannot run as multimem: multicast is off; add --multicast=on
           1 | compile GRAPH --target h200x8 --backend cuda --variant r=multimem_one_shot | multicast is off; add --multicast=on
           2 | compile GRAPH --backend tpu                        | --backend: unknown backend 'tpu'
-          2 | compile GRAPH --multicast=maybe                    | --multicast: 'maybe' is neither on nor off
-          2 | run PLAN --multicast=auto                          | --multicast: 'auto' is neither on nor off
+          2 | compile GRAPH --multicast=maybe                    | '--multicast': 'maybe' is neither on nor off
+          2 | run PLAN --multicast=auto                          | '--multicast': 'auto' is neither on nor off
           2 | dump PLAN --multicast=on                           | --multicast: PLANNED is a plan; name
           1 | compile GRAPH --variant all_gather=push            | no collective has the name or kind 'all_gather'
           2 | compile GRAPH --ranks 0                            | --ranks must be at least 1

@@ -17,6 +17,8 @@ import java.util.Optional;
  * @param products how the algorithms of products are picked, the same in all processes
  * @param callerMemory whether the caller {@linkplain Session#bind binds} memory before the first
  *     run, so that the session needs none for external inputs and outputs
+ * @param dependentLaunches whether kernels on GPUs may begin while the kernel before them still
+ *     runs, and wait for it themselves (programmatic dependent launch)
  */
 public record SessionOptions(
     Optional<Duration> timeout,
@@ -24,15 +26,22 @@ public record SessionOptions(
     Optional<World> world,
     boolean multicast,
     ProductAlgorithms products,
-    boolean callerMemory) {
+    boolean callerMemory,
+    boolean dependentLaunches) {
 
   /**
    * The backend's timeout, and what the environment says of processes; no multicast; products by
-   * the fastest algorithms.
+   * the fastest algorithms; kernels that begin as early as they may.
    */
   public static final SessionOptions DEFAULT =
       new SessionOptions(
-          Optional.empty(), Launch.AUTO, Optional.empty(), false, ProductAlgorithms.TIMED, false);
+          Optional.empty(),
+          Launch.AUTO,
+          Optional.empty(),
+          false,
+          ProductAlgorithms.TIMED,
+          false,
+          true);
 
   public SessionOptions {
     if (timeout.isPresent() && !timeout.get().isPositive()) {
@@ -42,27 +51,47 @@ public record SessionOptions(
 
   public SessionOptions withTimeout(Duration newTimeout) {
     return new SessionOptions(
-        Optional.of(newTimeout), launch, world, multicast, products, callerMemory);
+        Optional.of(newTimeout),
+        launch,
+        world,
+        multicast,
+        products,
+        callerMemory,
+        dependentLaunches);
   }
 
   public SessionOptions withLaunch(Launch newLaunch) {
-    return new SessionOptions(timeout, newLaunch, world, multicast, products, callerMemory);
+    return new SessionOptions(
+        timeout, newLaunch, world, multicast, products, callerMemory, dependentLaunches);
   }
 
   public SessionOptions withWorld(World newWorld) {
     return new SessionOptions(
-        timeout, launch, Optional.of(newWorld), multicast, products, callerMemory);
+        timeout,
+        launch,
+        Optional.of(newWorld),
+        multicast,
+        products,
+        callerMemory,
+        dependentLaunches);
   }
 
   public SessionOptions withMulticast(boolean value) {
-    return new SessionOptions(timeout, launch, world, value, products, callerMemory);
+    return new SessionOptions(
+        timeout, launch, world, value, products, callerMemory, dependentLaunches);
   }
 
   public SessionOptions withProducts(ProductAlgorithms algorithms) {
-    return new SessionOptions(timeout, launch, world, multicast, algorithms, callerMemory);
+    return new SessionOptions(
+        timeout, launch, world, multicast, algorithms, callerMemory, dependentLaunches);
   }
 
   public SessionOptions withCallerMemory(boolean value) {
-    return new SessionOptions(timeout, launch, world, multicast, products, value);
+    return new SessionOptions(
+        timeout, launch, world, multicast, products, value, dependentLaunches);
+  }
+
+  public SessionOptions withDependentLaunches(boolean value) {
+    return new SessionOptions(timeout, launch, world, multicast, products, callerMemory, value);
   }
 }

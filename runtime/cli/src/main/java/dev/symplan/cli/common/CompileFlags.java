@@ -83,8 +83,9 @@ public final class CompileFlags {
             + " default) or on. On backend cuda, such a plan runs only if run has this option,"
             + " too. Symplan's use of it has not run on hardware yet."
       },
-      defaultValue = "off")
-  private String multicast;
+      defaultValue = "off",
+      converter = OptionValues.OnOff.class)
+  private boolean multicast;
 
   @Option(
       names = "--inputs",
@@ -288,7 +289,7 @@ public final class CompileFlags {
 
   /** {@return whether collectives may use NVLink multicast} */
   public boolean multicast() {
-    return isOn("--multicast", multicast);
+    return multicast;
   }
 
   /**
@@ -398,14 +399,6 @@ public final class CompileFlags {
         .filter(space -> space != MemorySpace.DONATED)
         .orElseThrow(
             () -> usage("%s: '%s' is not one of external, symm, local".formatted(option, text)));
-  }
-
-  private boolean isOn(String option, String text) {
-    return switch (Ascii.toLowerCase(text)) {
-      case "on" -> true;
-      case "off" -> false;
-      default -> throw usage("%s: '%s' is neither on nor off".formatted(option, text));
-    };
   }
 
   private Objective objective() {

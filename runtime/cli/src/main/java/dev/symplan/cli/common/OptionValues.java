@@ -1,10 +1,12 @@
 package dev.symplan.cli.common;
 
+import com.google.common.base.Ascii;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.function.Function;
 import java.util.regex.Pattern;
 import picocli.CommandLine;
+import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
 /** Reads what options are given. Errors are for people who do not know Java's types. */
@@ -14,6 +16,18 @@ final class OptionValues {
       Pattern.compile("[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?");
 
   private OptionValues() {}
+
+  /** An option that is on or off. */
+  static final class OnOff implements ITypeConverter<Boolean> {
+    @Override
+    public Boolean convert(String text) {
+      return switch (Ascii.toLowerCase(text)) {
+        case "on" -> true;
+        case "off" -> false;
+        default -> throw new TypeConversionException("'%s' is neither on nor off".formatted(text));
+      };
+    }
+  }
 
   static void register(CommandLine line) {
     line.registerConverter(Path.class, OptionValues::path)

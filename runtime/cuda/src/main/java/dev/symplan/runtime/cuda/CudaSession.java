@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableSortedSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DependentLaunches;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
@@ -93,7 +94,7 @@ final class CudaSession extends ExecutableSession {
       world.ifPresentOrElse(
           others -> PlanAgreement.check(executable, others, () -> Processes.domains(others)),
           () -> PlanAgreement.check(executable));
-      var programs = lower(executable);
+      var programs = lower(executable, options);
       AddressCheck.check(executable, programs);
       var teams = MulticastTeams.of(programs);
       if (!teams.isEmpty() && !options.multicast()) {
@@ -125,9 +126,12 @@ final class CudaSession extends ExecutableSession {
     onClose = task;
   }
 
-  private static ImmutableList<DeviceProgram> lower(Executable executable) {
+  private static ImmutableList<DeviceProgram> lower(Executable executable, SessionOptions options) {
     try {
-      return DeviceLowering.lower(executable);
+      var programs = DeviceLowering.lower(executable);
+      return options.dependentLaunches()
+          ? programs.stream().map(DependentLaunches::in).collect(ImmutableList.toImmutableList())
+          : programs;
     } catch (UnsupportedOnGpu e) {
       throw new RunException("backend cuda: " + e.getMessage(), e);
     }

@@ -41,6 +41,7 @@ final class Gpu {
   private ImmutableList<Runnable> work = ImmutableList.of();
   private final List<CapturedGraph> graphs = new ArrayList<>();
   private final List<Runnable> releases = new ArrayList<>();
+  private boolean stepwise;
 
   /** For what must get through beside everything else. */
   private final CUstream_st rescue = new CUstream_st();
@@ -207,14 +208,24 @@ final class Gpu {
    * @param around gets each step, in order, and what puts it into its stream, and has to call that
    */
   int captureStepwise(Runnable begin, BiConsumer<DeviceStep, Runnable> around) {
-    return capture(
-        () -> {
-          begin.run();
-          for (int i = 0; i < work.size(); i++) {
-            around.accept(program.steps().get(i), work.get(i));
-          }
-          joinStreams(program.steps());
-        });
+    stepwise = true;
+    try {
+      return capture(
+          () -> {
+            begin.run();
+            for (int i = 0; i < work.size(); i++) {
+              around.accept(program.steps().get(i), work.get(i));
+            }
+            joinStreams(program.steps());
+          });
+    } finally {
+      stepwise = false;
+    }
+  }
+
+  /** {@return whether each step is to begin when the one before it has ended} */
+  boolean isStepwise() {
+    return stepwise;
   }
 
   private int capture(Runnable enqueue) {
