@@ -42,7 +42,10 @@ public final class DeviceLowering {
     var steps = new ProductJoining(rank, constants);
     for (int i = 0; i < instructions.size(); i++) {
       var into = steps;
-      var joined = withNext(rank, instructions, i, collectives);
+      int at = i;
+      var joined =
+          withNext(rank, instructions, at, collectives)
+              .or(() -> withEpilogue(rank, instructions, at, collectives));
       if (joined.isPresent()) {
         into.add(joined.get());
         i++;
@@ -82,6 +85,18 @@ public final class DeviceLowering {
             && collective.stream() == instructions.get(index).stream()
         ? collectives.lower(rank, elementwise(instructions.get(index)), collective)
         : Optional.empty();
+  }
+
+  /** {@return a launch for a collective and its epilogue, if one kernel can do both} */
+  private static Optional<DeviceStep.Launch> withEpilogue(
+      int rank, List<Instruction> instructions, int index, CollectiveLowering collectives) {
+    if (!(instructions.get(index) instanceof Collective collective)
+        || !collective.epilogue().isFused()) {
+      return Optional.empty();
+    }
+    var behind = instructions.get(index + 1);
+    int rows = behind instanceof Fused fused ? fused.rows() : Integer.MAX_VALUE;
+    return collectives.lower(rank, collective, elementwise(behind), rows);
   }
 
   /** The ops that an instruction consists of; none if they cannot be a kernel by elements. */

@@ -166,8 +166,10 @@ final class PeerLowering {
     }
   }
 
-  /** {@return what a rank does in an all_gather of one tensor, if it sends the same to all} */
-  static Combination gather(CollectiveAddresses part) {
+  /**
+   * {@return what a rank does in a collective of one tensor that it reduces, or sends to all alike}
+   */
+  static Combination combination(CollectiveAddresses part) {
     part.checkSize();
     return new PeerLowering(part, 0).combination().orElseThrow();
   }
@@ -213,11 +215,15 @@ final class PeerLowering {
    * {@return the blocks of each kernel of a collective}
    *
    * <p>A slice may be shorter on the last ranks, but all must launch as many blocks. What only
-   * stores to peers gains from more blocks than what also reads from them.
+   * stores to peers gains from more blocks than what also reads from them, and so does a kernel that
+   * has other memory to read and write; on a rank where it is a kernel without those, too.
    */
   static int blocks(CollectiveAddresses part, int sources) {
     long most = IntStream.range(0, part.tensors()).mapToLong(part::mostBytes).max().orElseThrow();
-    int limit = sources == 1 ? DeviceProgram.MAX_BLOCKS : CollectiveAddresses.BLOCKS;
+    int limit =
+        sources == 1 || part.collective.epilogue().isFused()
+            ? DeviceProgram.MAX_BLOCKS
+            : CollectiveAddresses.BLOCKS;
     return CollectiveAddresses.blocks(most / Alignment.VECTOR, 1, limit);
   }
 

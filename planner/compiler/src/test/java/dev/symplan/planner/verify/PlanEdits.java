@@ -260,7 +260,8 @@ final class PlanEdits {
         c.inPlace(),
         workspace,
         c.verdicts(),
-        c.args());
+        c.args(),
+        c.epilogue());
   }
 
   PlanEdits symmetric(long bytes, long bound) {

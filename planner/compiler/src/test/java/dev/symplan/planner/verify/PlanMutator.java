@@ -526,7 +526,8 @@ public final class PlanMutator {
         (kind == Kind.IN_PLACE) != c.inPlace(),
         c.workspace(),
         verdicts(c, variant),
-        args(c, variant));
+        args(c, variant),
+        c.epilogue());
   }
 
   private Barrier barrier(Random choice) {

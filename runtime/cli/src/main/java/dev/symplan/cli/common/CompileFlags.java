@@ -158,6 +158,12 @@ public final class CompileFlags {
   private boolean noFusion;
 
   @Option(
+      names = "--no-epilogues",
+      description =
+          "Run no ops in the kernel of the collective before them: each has kernels of its own.")
+  private boolean noEpilogues;
+
+  @Option(
       names = "--bucket",
       paramLabel = "WHEN",
       description = {
@@ -370,6 +376,7 @@ public final class CompileFlags {
         .withOverlap(!noOverlap)
         .withPrefetch(prefetch.map(OptionalInt::of).orElseGet(OptionalInt::empty))
         .withFusion(!noFusion)
+        .withEpilogues(!noEpilogues)
         .withRewrites(
             new RewriteOptions(
                 mode("--bucket", bucket),

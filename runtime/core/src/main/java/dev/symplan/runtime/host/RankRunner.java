@@ -172,7 +172,7 @@ final class RankRunner {
     for (var lane : lanes) {
       for (int i = 0; i < lane.actions.length; i++) {
         if (lane.actions[i] == null) {
-          lane.actions[i] = prepare(lane.instructions.get(i));
+          lane.actions[i] = prepare(lane, i);
         }
       }
     }
@@ -191,6 +191,21 @@ final class RankRunner {
         prepared = false;
       }
     }
+  }
+
+  /** As on GPUs, the ranks of a collective meet after its epilogue. */
+  private Runnable prepare(Lane lane, int index) {
+    var own = prepare(lane.instructions.get(index));
+    if (index > 0
+        && lane.instructions.get(index - 1) instanceof Collective collective
+        && collective.epilogue().isFused()) {
+      var end = collectives.end(collective);
+      return () -> {
+        own.run();
+        end.run();
+      };
+    }
+    return own;
   }
 
   private Runnable prepare(Instruction instruction) {

@@ -192,6 +192,40 @@ class EmulatedCollectivesTest {
     check(plan);
   }
 
+  /**
+   * A residual and what normalizes it, in the kernel of the collective: several results, sums that
+   * are read later, and ops of one element.
+   */
+  @ParameterizedTest
+  @CsvSource({"ONE_SHOT, 2", "ONE_SHOT, 3", "ONE_SHOT_PUSH, 2", "ONE_SHOT_PUSH, 3"})
+  void epilogues(Variant variant, int ranks) {
+    for (var type : List.of("bf16[5, 64]", "f32[37, 100]", "bf16[2, 3, 520]", "f16[130, 32]")) {
+      var width = type.replaceAll(".* |]", "");
+      var dtype = type.substring(0, type.indexOf('['));
+      var part = program.input(type);
+      var residual = program.input(type);
+      var weight = program.input("%s[%s]".formatted(dtype, width));
+      var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(part));
+      var sum = program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half));
+      var added = program.op("aten::add.Tensor(%s, %s)".formatted(residual, sum));
+      var normed = program.norm(added, weight);
+      var again =
+          program.collective(
+              "all_reduce(%s, \"avg\", \"g\")"
+                  .formatted(program.op("aten::mul.Scalar(%s, 2.0)".formatted(normed))));
+      var kept = program.op("aten::relu(%s)".formatted(again));
+      program.output(program.op("aten::add.Tensor(%s, %s)".formatted(added, kept)));
+      program.output(program.op("aten::neg(%s)".formatted(again)));
+    }
+    var plan = plan(ranks, Kind.ALL_REDUCE, variant);
+    assertThat(plan.forRank(0).collectives()).allMatch(CollectivePlan::hasEpilogue);
+    var steps = DeviceLowering.lower(Lowering.lower(plan)).getFirst().steps();
+    assertThat(steps.stream().flatMap(step -> step.launches().stream()))
+        .filteredOn(launch -> !launch.shares().isEmpty())
+        .hasSameSizeAs(plan.forRank(0).collectives());
+    check(plan);
+  }
+
   /** One kernel takes tensors of different sizes, each from another block on. */
   @ParameterizedTest
   @CsvSource({"ALL_GATHER, PUSH", "ALL_REDUCE, ONE_SHOT", "ALL_REDUCE, TWO_SHOT"})

@@ -65,6 +65,9 @@ final class EmulatedGpus {
   private static final String FENCE = "asm volatile(\"fence.proxy.alias;\" ::: \"memory\");";
   private static final Pattern CLOCK = Pattern.compile("asm volatile\\(\"mov.u64[^)]*\\)\\);");
 
+  private static final Pattern SHARED =
+      Pattern.compile("__shared__ ([\\w ]+?) (\\w+)\\[([^\\]]+)\\];");
+
   private static final FunctionDescriptor MULTICAST =
       FunctionDescriptor.ofVoid(
           ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT, ValueLayout.ADDRESS);
@@ -193,7 +196,9 @@ final class EmulatedGpus {
 
   /** Instructions for memory that peers share become calls, at which others may go on. */
   private static String plain(String text) {
-    var clocked = CLOCK.matcher(text).replaceAll("now = 0;").replace(FENCE, "gpus::fence();");
+    var shared =
+        SHARED.matcher(text).replaceAll("$1* $2 = shared_array<$1>(__LINE__, $3);");
+    var clocked = CLOCK.matcher(shared).replaceAll("now = 0;").replace(FENCE, "gpus::fence();");
     var single =
         MULTIMEM
             .matcher(clocked)
