@@ -63,7 +63,9 @@ final class EpilogueRules {
               .formatted(facts.words.text(collective.op())));
       return;
     }
-    checkReads(start + 1, ops, collective);
+    if (ops.stream().allMatch(op -> !facts.op(op).results().isEmpty())) {
+      checkReads(start + 1, ops, collective);
+    }
     checkWrites(start + 1, ops, collective);
     if (!collective.epilogue().orElseThrow().stored()) {
       checkOthers(start + 1, ops, collective);

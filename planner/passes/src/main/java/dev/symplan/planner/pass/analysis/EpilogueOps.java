@@ -2,6 +2,7 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Rows;
@@ -65,37 +66,53 @@ public record EpilogueOps(long bytes, boolean stored, double micros) {
 
   private static boolean goByRows(
       Analyses analyses, Collective collective, ImmutableIntArray unit) {
-    var aliases = analyses.aliases();
     var ops = ops(analyses, unit);
+    if (!ops.stream().allMatch(EpilogueOps::isByRow)) {
+      return false;
+    }
+    int storage = reduced(analyses, collective);
     int shared = Rows.shared(ops);
-    var reduced = collective.results().getFirst().tensor();
+    boolean reads = false;
     for (var op : ops) {
-      if (!op.def().has(OpTrait.ELEMENTWISE) && !op.def().has(OpTrait.ROWWISE)
-          || op.def().has(OpTrait.CONCATENATION)
-          || op.def().schema().mutates()
-          || op.results().isEmpty()
-          || !op.results().stream().allMatch(Value::isTensor)) {
-        return false;
-      }
       for (var value : op.operands()) {
-        if (aliases.id(value) != reduced(analyses, collective)) {
-          continue;
-        }
-        var type = value.tensor();
-        // Ops that go element by element go by rows, too.
-        int rows = Math.min(shared, type.rank() - 1);
-        if (rows < 1
-            || !Rows.carries(op, value, rows)
-            || type.dtype() != reduced.dtype()
-            || type.numel() != reduced.numel()
-            || !reduced.isContiguous()
-            || op.results().stream().anyMatch(made -> made.tensor().numel() > type.numel())
-            || !Epilogue.holds(type, rows)) {
-          return false;
+        if (analyses.aliases().id(value) == storage) {
+          reads = true;
+          if (!readsRows(op, value, collective.results().getFirst().tensor(), shared)) {
+            return false;
+          }
         }
       }
     }
-    return true;
+    return reads;
+  }
+
+  private static boolean isByRow(Op op) {
+    boolean elementwise =
+        op.def().has(OpTrait.ELEMENTWISE)
+            && op.results().size() == 1
+            && op.operands().stream()
+                .allMatch(
+                    value ->
+                        !value.isTensor() || value.tensor().broadcastsTo(op.result().tensor()));
+    return (elementwise || op.def().has(OpTrait.ROWWISE))
+        && !op.def().has(OpTrait.CONCATENATION)
+        && !op.def().schema().mutates()
+        && !op.results().isEmpty()
+        && op.results().stream().allMatch(made -> made.isTensor() && made.tensor().numel() > 0);
+  }
+
+  /** Whether an op that reads all of what is reduced needs one of its rows for each of its own. */
+  private static boolean readsRows(Op op, Value value, TensorType reduced, int shared) {
+    var type = value.tensor();
+    // Ops that go element by element go by rows, too.
+    int rows = Math.min(shared, type.rank() - 1);
+    return rows > 0
+        && Rows.carries(op, value, rows)
+        && type.dtype() == reduced.dtype()
+        && type.numel() == reduced.numel()
+        && reduced.isContiguous()
+        && op.results().stream().allMatch(made -> made.tensor().numel() <= type.numel())
+        && Epilogue.holds(type, rows);
   }
 
   private static ImmutableList<Op> ops(Analyses analyses, ImmutableIntArray unit) {
