@@ -121,14 +121,13 @@ final class EpilogueKernel {
         BarrierCode.define("STORED", stored)
             + BarrierCode.define("AHEAD", rows.vectorsPerThread())
             + edges.define(false)
-            + BarrierCode.args(ranks, rows.threads(), "  const char* from[RANKS];\n  char* to;\n" + more)
+            + BarrierCode.args(
+                ranks, rows.threads(), "  const char* from[RANKS];\n  char* to;\n" + more)
             + Arithmetic.of(dtype, reduceOp, ranks)
             + rows.definitions()
             + READ
             + (ahead ? AHEAD : "")
             + BarrierCode.between(
-                ahead
-                    ? BEGIN_AHEAD + rows.loop(HOLD_AHEAD, NEXT_AHEAD)
-                    : rows.loop(HOLD, "")));
+                ahead ? BEGIN_AHEAD + rows.loop(HOLD_AHEAD, NEXT_AHEAD) : rows.loop(HOLD, "")));
   }
 }

@@ -73,9 +73,9 @@ final class HeldRows {
    */
   String loop(String hold, String meanwhile) {
     return """
-        __shared__ uint4 held[TOGETHER * ROW];
-        [[maybe_unused]] const unsigned lane = %s;
-      """
+      __shared__ uint4 held[TOGETHER * ROW];
+      [[maybe_unused]] const unsigned lane = %s;
+    """
             .formatted(rows.threads().lane())
         + each(
             hold

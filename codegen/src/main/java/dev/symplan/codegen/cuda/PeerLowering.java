@@ -215,8 +215,8 @@ final class PeerLowering {
    * {@return the blocks of each kernel of a collective}
    *
    * <p>A slice may be shorter on the last ranks, but all must launch as many blocks. What only
-   * stores to peers gains from more blocks than what also reads from them, and so does a kernel that
-   * has other memory to read and write; on a rank where it is a kernel without those, too.
+   * stores to peers gains from more blocks than what also reads from them, and so does a kernel
+   * that has other memory to read and write; on a rank where it is a kernel without those, too.
    */
   static int blocks(CollectiveAddresses part, int sources) {
     long most = IntStream.range(0, part.tensors()).mapToLong(part::mostBytes).max().orElseThrow();

@@ -25,8 +25,7 @@ final class PushLowering {
   }
 
   /** {@return a launch that takes the rows of the only tensor through other ops, too} */
-  static DeviceStep.Launch launch(
-      CollectiveAddresses part, HeldRows rows, MemoryArguments memory) {
+  static DeviceStep.Launch launch(CollectiveAddresses part, HeldRows rows, MemoryArguments memory) {
     var collective = part.collective;
     return new DeviceStep.Launch(
         collective.stream(),

@@ -198,8 +198,7 @@ final class Promela {
   /**
    * @param written by buffer, the tag of the last step that wrote it; {@code ""} has the last tag
    */
-  private void add(
-      int rank, Sequence.Step step, List<String> lines, Map<String, Integer> written) {
+  private void add(int rank, Sequence.Step step, List<String> lines, Map<String, Integer> written) {
     switch (step) {
       case Write(var buffer) -> {
         int tag = written.merge("", 1, Integer::sum);

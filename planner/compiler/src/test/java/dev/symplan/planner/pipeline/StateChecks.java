@@ -177,10 +177,7 @@ public final class StateChecks implements PassObserver {
   }
 
   private static void checkSchedule(
-      Pass pass,
-      Realized graph,
-      ImmutableList<Optional<Epilogue>> epilogues,
-      Schedule schedule) {
+      Pass pass, Realized graph, ImmutableList<Optional<Epilogue>> epilogues, Schedule schedule) {
     int count = graph.collectives().size();
     var stepOf = new int[graph.graph().ops().size()];
     Arrays.fill(stepOf, -1);

@@ -41,7 +41,7 @@ class EpilogueRulesTest {
   }
 
   private static CollectivePlan without(CollectivePlan c) {
-    return PlanEdits.epilogue(c, Epilogue.none(Epilogue.Reason.NO_GAIN));
+    return PlanEdits.epilogue(c, Epilogue.none(Epilogue.Reason.ROWS));
   }
 
   private static CollectivePlan with(CollectivePlan c, boolean stored) {
@@ -80,10 +80,7 @@ class EpilogueRulesTest {
           CompileOptions.DEFAULT.withEpilogues(false), CompileOptions.DEFAULT.withFusion(false)
         }) {
       assertThat(compile(BLOCKS, options).rankPlans().getFirst().collectives())
-          .allSatisfy(
-              c ->
-                  assertThat(c.epilogue())
-                      .contains(Epilogue.none(Epilogue.Reason.OFF)));
+          .allSatisfy(c -> assertThat(c.epilogue()).contains(Epilogue.none(Epilogue.Reason.OFF)));
     }
   }
 
@@ -120,8 +117,8 @@ class EpilogueRulesTest {
   @Test
   void stepThatReadsOtherRows() {
     var text =
-        BLOCKS
-            .replace("n = aten::add.Tensor(h, s)", "d = aten::t(s)\n  n = aten::add.Tensor(h, d)");
+        BLOCKS.replace(
+            "n = aten::add.Tensor(h, s)", "d = aten::t(s)\n  n = aten::add.Tensor(h, d)");
     var plan = compile(text);
     assertThat(plan.rankPlans().getFirst().collectives().getFirst().epilogue().orElseThrow())
         .isEqualTo(Epilogue.none(Epilogue.Reason.ROWS));
@@ -132,11 +129,11 @@ class EpilogueRulesTest {
 
   @Test
   void stepThatIsNoKernelByRows() {
-    var text = BLOCKS.replace("e = aten::relu(n)", "e = aten::mm(n, w)").replace("(h, s)", "(h, h)");
+    var text =
+        BLOCKS.replace("e = aten::relu(n)", "e = aten::mm(n, w)").replace("(h, s)", "(h, h)");
     var wrong = PlanEdits.of(compile(text)).collective(1, c -> with(c, true)).plan();
     assertThat(PlanVerifier.verify(wrong)).isEmpty();
-    var product =
-        BLOCKS.replace("n = aten::add.Tensor(h, s)", "n = aten::mm(h, s)");
+    var product = BLOCKS.replace("n = aten::add.Tensor(h, s)", "n = aten::mm(h, s)");
     var other = PlanEdits.of(compile(product)).collective(0, c -> with(c, true)).plan();
     assertThat(first(other, Rule.STRUCTURE).message())
         .isEqualTo("aten::mm → n cannot be fused with _c10d_functional::all_reduce → r");

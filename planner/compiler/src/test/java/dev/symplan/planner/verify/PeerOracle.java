@@ -129,11 +129,7 @@ final class PeerOracle {
   }
 
   private void collective(
-      int rank,
-      int k,
-      CollectivePlan collective,
-      ImmutableIntArray behind,
-      Deque<Action> thread) {
+      int rank, int k, CollectivePlan collective, ImmutableIntArray behind, Deque<Action> thread) {
     var members = members(rank, collective);
     // These two meet for themselves, whatever the plan says.
     boolean meets =

@@ -534,7 +534,7 @@ public final class PlanMutator {
 
   private static Epilogue epilogue(CollectivePlan c, Random choice) {
     return c.hasEpilogue() && choice.nextBoolean()
-        ? Epilogue.none(Epilogue.Reason.NO_GAIN)
+        ? Epilogue.none(Epilogue.Reason.ROWS)
         : new Epilogue(Epilogue.Reason.FUSED, choice.nextBoolean(), 0);
   }
 

@@ -31,9 +31,7 @@ public record Epilogue(Reason reason, boolean stored, double savedMicros) {
     /** The collective runs beside compute, which gains more. */
     BESIDE_COMPUTE,
     /** The step does not go by rows of what the collective reduces. */
-    ROWS,
-    /** It is not predicted to be faster. */
-    NO_GAIN
+    ROWS
   }
 
   public Epilogue {

@@ -112,7 +112,11 @@ final class CollectivesSection {
         .rows(
             collective.verdicts().stream().map(v -> verdict(collective, v, bytes, ranks)).toList())
         .rows(collective.args().stream().map(this::arg).toList())
-        .rows(collective.epilogue().map(epilogue -> List.of(epilogue(collective, epilogue))).orElse(List.of()))
+        .rows(
+            collective
+                .epilogue()
+                .map(epilogue -> List.of(epilogue(collective, epilogue)))
+                .orElse(List.of()))
         .build();
   }
 
@@ -139,7 +143,6 @@ final class CollectivesSection {
       case VARIANT -> "none: no other ops run in the kernels of " + collective.variant().text();
       case BESIDE_COMPUTE -> "none: beside compute, the collective takes less time";
       case ROWS -> "none: the next step does not go by rows of the result";
-      case NO_GAIN -> "none: it is not predicted to be faster";
     };
   }
 

@@ -324,9 +324,6 @@ final class ReasonTexts {
                   + " between, or a row is not a multiple of 16 bytes, or longer than 32 KiB.",
               "The next step has a kernel of its own.",
               "Put the ops that read the result right behind the collective.");
-      case NO_GAIN ->
-          words(
-              "It is not predicted to be faster.", "The next step has a kernel of its own.", "-");
     };
   }
 

@@ -55,9 +55,7 @@ final class Collectives {
 
   /** {@return what waits until all ranks have run the epilogue of a collective, if they must} */
   Runnable end(Collective collective) {
-    return endsWithBarrier(transfers.of(collective, 0))
-        ? peers.meeting(collective, 0)
-        : () -> {};
+    return endsWithBarrier(transfers.of(collective, 0)) ? peers.meeting(collective, 0) : () -> {};
   }
 
   private static boolean endsWithBarrier(List<Transfer> own) {

@@ -96,6 +96,11 @@ final class GroupProgram {
 
   /** {@return the program as it is written, with this variant for all collectives of a kind} */
   Plan plan(int ranks, String kind, Variant variant) {
+    return plan(ranks, asWritten(kind, variant));
+  }
+
+  /** {@return the program with these options} */
+  Plan plan(int ranks, CompileOptions options) {
     var text =
         """
         graph version 1
@@ -113,7 +118,7 @@ final class GroupProgram {
                 String.join("\n  ", lines),
                 String.join(", ", outputs));
     return Compiler.forTarget(ROOMY)
-        .with(asWritten(kind, variant).withMulticast(true))
+        .with(options.withMulticast(true))
         .compile(GraphParser.parse(new SourceFile("group.graph", text)));
   }
 

@@ -15,7 +15,8 @@ import java.util.Arrays;
  *
  * <p>Storages that an unfinished collective reads or writes are in use until its join. Peers touch
  * a rank's memory only between the barriers of a collective that the rank itself takes part in, so
- * they need no more than that; with an epilogue, until that has run. Values that only pass from op to op of a fused step have no storage.
+ * they need no more than that; with an epilogue, until that has run. Values that only pass from op
+ * to op of a fused step have no storage.
  */
 public final class Liveness {
   private final Realized graph;

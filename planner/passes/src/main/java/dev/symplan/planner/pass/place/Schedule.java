@@ -79,8 +79,7 @@ public record Schedule(
         streams[k] = StreamKind.COMPUTE;
         start[k] = place.given() + 1;
         bound = start[k] + 1;
-        added[start[k]] =
-            EpilogueOps.of(graph.analyses(), k).orElseThrow().addedMicros(costs);
+        added[start[k]] = EpilogueOps.of(graph.analyses(), k).orElseThrow().addedMicros(costs);
         continue;
       }
       int earliest = Math.max(Math.max(bound, place.earliest()), ahead.earliest(place));

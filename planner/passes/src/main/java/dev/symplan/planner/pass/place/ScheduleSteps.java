@@ -30,9 +30,7 @@ public final class ScheduleSteps extends GraphPass {
     return state.with(
         SCHEDULES,
         state.get(RealizeOperands.REALIZED).stream()
-            .map(
-                graph ->
-                    Schedule.of(graph, apart, state.get(AttachEpilogues.EPILOGUES), context))
+            .map(graph -> Schedule.of(graph, apart, state.get(AttachEpilogues.EPILOGUES), context))
             .collect(toImmutableList()));
   }
 

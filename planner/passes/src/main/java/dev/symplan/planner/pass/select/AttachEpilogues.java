@@ -47,10 +47,12 @@ public final class AttachEpilogues extends GraphPass {
         graphs.stream()
             .flatMap(graph -> EpilogueOps.of(graph.analyses(), k).stream())
             .collect(toImmutableList());
-    double saved =
-        ops.stream().mapToDouble(own -> own.savedMicros(context.costs())).min().orElse(0);
-    return ops.size() < graphs.size() || saved <= 0
-        ? Epilogue.none(Epilogue.Reason.ROWS)
-        : new Epilogue(reason, ops.stream().anyMatch(EpilogueOps::stored), saved);
+    if (ops.size() < graphs.size()) {
+      return Epilogue.none(Epilogue.Reason.ROWS);
+    }
+    return new Epilogue(
+        reason,
+        ops.stream().anyMatch(EpilogueOps::stored),
+        ops.stream().mapToDouble(own -> own.savedMicros(context.costs())).min().orElseThrow());
   }
 }

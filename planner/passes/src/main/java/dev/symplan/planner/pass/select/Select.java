@@ -121,7 +121,10 @@ public final class Select {
       verdicts.add(verdict == best ? chosen(verdict, forced.isPresent()) : other(verdict, forced));
     }
     return new Selection(
-        best.variant(), verdicts.build(), differs, epilogue(k, best.variant(), transfer(k, best.variant()), room));
+        best.variant(),
+        verdicts.build(),
+        differs,
+        epilogue(k, best.variant(), transfer(k, best.variant()), room));
   }
 
   private double transfer(int k, Variant variant) {
@@ -149,9 +152,6 @@ public final class Select {
     double saved = savedMicros(k);
     if (Double.isNaN(saved)) {
       return Epilogue.Reason.ROWS;
-    }
-    if (saved <= 0) {
-      return Epilogue.Reason.NO_GAIN;
     }
     return besideMicros(variant, transfer, room) < transfer - saved
         ? Epilogue.Reason.BESIDE_COMPUTE
