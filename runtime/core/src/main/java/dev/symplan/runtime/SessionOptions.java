@@ -4,6 +4,7 @@ import dev.symplan.runtime.launch.Launch;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.OptionalInt;
 
 /**
  * Options of a session.
@@ -19,6 +20,8 @@ import java.util.Optional;
  *     run, so that the session needs none for external inputs and outputs
  * @param dependentLaunches whether kernels on GPUs may begin while the kernel before them still
  *     runs, and wait for it themselves (programmatic dependent launch)
+ * @param device which of the GPUs that this process sees is that of its only rank; empty for the
+ *     one that the launcher implies, or the first
  */
 public record SessionOptions(
     Optional<Duration> timeout,
@@ -27,7 +30,8 @@ public record SessionOptions(
     boolean multicast,
     ProductAlgorithms products,
     boolean callerMemory,
-    boolean dependentLaunches) {
+    boolean dependentLaunches,
+    OptionalInt device) {
 
   /**
    * The backend's timeout, and what the environment says of processes; no multicast; products by
@@ -41,11 +45,15 @@ public record SessionOptions(
           false,
           ProductAlgorithms.TIMED,
           false,
-          true);
+          true,
+          OptionalInt.empty());
 
   public SessionOptions {
     if (timeout.isPresent() && !timeout.get().isPositive()) {
       throw new IllegalArgumentException("a timeout of " + timeout.get());
+    }
+    if (device.isPresent() && device.getAsInt() < 0) {
+      throw new IllegalArgumentException("device " + device.getAsInt());
     }
   }
 
@@ -57,12 +65,13 @@ public record SessionOptions(
         multicast,
         products,
         callerMemory,
-        dependentLaunches);
+        dependentLaunches,
+        device);
   }
 
   public SessionOptions withLaunch(Launch newLaunch) {
     return new SessionOptions(
-        timeout, newLaunch, world, multicast, products, callerMemory, dependentLaunches);
+        timeout, newLaunch, world, multicast, products, callerMemory, dependentLaunches, device);
   }
 
   public SessionOptions withWorld(World newWorld) {
@@ -73,25 +82,39 @@ public record SessionOptions(
         multicast,
         products,
         callerMemory,
-        dependentLaunches);
+        dependentLaunches,
+        device);
   }
 
   public SessionOptions withMulticast(boolean value) {
     return new SessionOptions(
-        timeout, launch, world, value, products, callerMemory, dependentLaunches);
+        timeout, launch, world, value, products, callerMemory, dependentLaunches, device);
   }
 
   public SessionOptions withProducts(ProductAlgorithms algorithms) {
     return new SessionOptions(
-        timeout, launch, world, multicast, algorithms, callerMemory, dependentLaunches);
+        timeout, launch, world, multicast, algorithms, callerMemory, dependentLaunches, device);
   }
 
   public SessionOptions withCallerMemory(boolean value) {
     return new SessionOptions(
-        timeout, launch, world, multicast, products, value, dependentLaunches);
+        timeout, launch, world, multicast, products, value, dependentLaunches, device);
   }
 
   public SessionOptions withDependentLaunches(boolean value) {
-    return new SessionOptions(timeout, launch, world, multicast, products, callerMemory, value);
+    return new SessionOptions(
+        timeout, launch, world, multicast, products, callerMemory, value, device);
+  }
+
+  public SessionOptions withDevice(int value) {
+    return new SessionOptions(
+        timeout,
+        launch,
+        world,
+        multicast,
+        products,
+        callerMemory,
+        dependentLaunches,
+        OptionalInt.of(value));
   }
 }

@@ -119,7 +119,7 @@ final class HostSession extends ExecutableSession {
         memories.put(program.rank(), peers.memory(program.rank()));
         runners.put(program.rank(), runner);
         tasks.addAll(runner.tasks());
-        runner.checkOps();
+        RankRunner.checkOps(program);
       }
       world.ifPresent(
           others -> {
@@ -254,7 +254,7 @@ final class HostSession extends ExecutableSession {
       throw new IllegalStateException(
           "memory is bound for %s of %s ranks".formatted(copiesOf.size(), localRanks.size()));
     }
-    if (tasks.size() > 1) {
+    if (tasks.size() > 1 || world.isPresent()) {
       run();
       return;
     }

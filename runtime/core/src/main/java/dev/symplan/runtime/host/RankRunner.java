@@ -129,18 +129,18 @@ final class RankRunner {
    *
    * @throws RunException when an op or a reduction has no host implementation
    */
-  void checkOps() {
+  static void checkOps(RankProgram program) {
     for (var instruction : program.instructions()) {
       switch (instruction) {
         case LocalOp op -> kernel(op.def(), op.name(), op.span());
         case Fused fused -> fused.parts().forEach(RankRunner::kernel);
-        case Collective collective -> checkReduction(collective);
+        case Collective collective -> checkReduction(collective, program.rank());
         case Border _, RecordEvent _, AwaitEvent _ -> {}
       }
     }
   }
 
-  private void checkReduction(Collective collective) {
+  private static void checkReduction(Collective collective, int rank) {
     if (collective.reduceOp().isEmpty() || collective.variant() == Variant.LOCAL) {
       return;
     }
@@ -148,7 +148,7 @@ final class RankRunner {
       try {
         var _ = new Reducer(collective.reduceOp().get(), result.type().dtype());
       } catch (IllegalArgumentException e) {
-        throw new RunException(describe(collective) + ": " + reason(e), e);
+        throw new RunException(describe(collective, rank) + ": " + reason(e), e);
       }
     }
   }
@@ -329,7 +329,11 @@ final class RankRunner {
   }
 
   private String describe(Instruction instruction) {
-    return "rank " + program.rank() + ", " + InstructionText.name(instruction);
+    return describe(instruction, program.rank());
+  }
+
+  private static String describe(Instruction instruction, int rank) {
+    return "rank " + rank + ", " + InstructionText.name(instruction);
   }
 
   /** {@return the rank's activity, as the end of "rank N, which …"} */

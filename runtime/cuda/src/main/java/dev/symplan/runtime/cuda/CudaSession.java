@@ -9,6 +9,7 @@ import dev.symplan.codegen.cuda.DependentLaunches;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
+import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.ProductAlgorithms;
@@ -59,6 +60,7 @@ final class CudaSession extends ExecutableSession {
 
   private Runnable onClose = () -> {};
   private boolean captured;
+  private boolean released;
 
   private CudaSession(
       Executable executable,
@@ -92,7 +94,11 @@ final class CudaSession extends ExecutableSession {
     var ending = new SessionFailure(world);
     try {
       world.ifPresentOrElse(
-          others -> PlanAgreement.check(executable, others, () -> Processes.domains(others)),
+          others ->
+              PlanAgreement.check(
+                  executable,
+                  others,
+                  () -> Processes.domains(others, Processes.own(others, options.device()))),
           () -> PlanAgreement.check(executable));
       var programs = lower(executable, options);
       AddressCheck.check(executable, programs);
@@ -103,7 +109,9 @@ final class CudaSession extends ExecutableSession {
                 .formatted(teams.all().iterator().next()));
       }
       var devices =
-          world.isPresent() ? Processes.device(world.get()) : Devices.ofAllRanks(programs.size());
+          world
+              .map(others -> Processes.device(others, Processes.own(others, options.device())))
+              .orElseGet(() -> Devices.of(programs.size(), options.device()));
       var locals = new LocalRanks(devices, ending);
       try {
         var session = new CudaSession(executable, options, ending, locals, teams);
@@ -126,7 +134,12 @@ final class CudaSession extends ExecutableSession {
     onClose = task;
   }
 
-  private static ImmutableList<DeviceProgram> lower(Executable executable, SessionOptions options) {
+  /**
+   * {@return what the GPU of each rank does}
+   *
+   * @throws RunException when an op has no implementation for GPUs
+   */
+  static ImmutableList<DeviceProgram> lower(Executable executable, SessionOptions options) {
     try {
       var programs = DeviceLowering.lower(executable);
       return options.dependentLaunches()
@@ -144,8 +157,18 @@ final class CudaSession extends ExecutableSession {
             Processes.prepare(
                 locals.get(others.rank()), executable(), programs, teams, timer, others, timeout),
         () -> OneProcess.prepare(locals, executable(), programs, teams, timer, timeout));
-    if (!callerMemory) {
+    if (callerMemory) {
+      // Nobody waits for runs in the caller's streams: their kernels would go on waiting.
+      world.ifPresent(
+          others -> others.onFailure(_ -> Thread.ofPlatform().daemon().start(this::stop)));
+    } else {
       locals.forAll(local -> local.gpu().memory().external().allocateAll());
+    }
+  }
+
+  private synchronized void stop() {
+    if (!released) {
+      locals.ranks().forEach(rank -> local(rank).here(local(rank).gpu()::stop));
     }
   }
 
@@ -178,10 +201,10 @@ final class CudaSession extends ExecutableSession {
 
   @Override
   protected void use(int rank, CallerMemory memory) {
-    if (ranks() > 1) {
+    if (localRanks().size() > 1) {
       throw new RunException(
-          "backend cuda: the caller's memory can be bound only for plans of one rank; this plan has %s"
-              .formatted(ranks()));
+          "backend cuda: the caller's memory can be bound only where the process has one rank; this one has %s"
+              .formatted(localRanks().size()));
     }
     var runs = local(rank).callerRuns();
     local(rank).here(() -> runs.bind(program(rank), signature(rank), memory));
@@ -193,9 +216,18 @@ final class CudaSession extends ExecutableSession {
     if (!isBound()) {
       throw new IllegalStateException("memory is bound for 0 of %s ranks".formatted(ranks()));
     }
-    var local = locals.get(0);
     var callers = new CUstream_st(new DevicePointer(stream));
-    guarded(() -> local.here(() -> local.callerRuns().run(callers)));
+    guarded(() -> only().here(() -> put(callers)));
+  }
+
+  /** The rank of a process that has one. */
+  private LocalRank only() {
+    return locals.get(localRanks().first());
+  }
+
+  private void put(CUstream_st stream) {
+    only().gpu().requireNoFailure();
+    only().callerRuns().run(stream);
   }
 
   @Override
@@ -211,8 +243,15 @@ final class CudaSession extends ExecutableSession {
   @Override
   protected void execute(int wanted) {
     if (isBound()) {
-      runIn(0);
-      guarded(() -> locals.get(0).here(locals.get(0).gpu()::await));
+      var gpu = only().gpu();
+      guarded(
+          () ->
+              only()
+                  .here(
+                      () -> {
+                        put(gpu.stream(StreamKind.COMPUTE));
+                        gpu.await();
+                      }));
     } else {
       requireMemory();
       graph = wanted;
@@ -367,7 +406,8 @@ final class CudaSession extends ExecutableSession {
   }
 
   @Override
-  protected void release() {
+  protected synchronized void release() {
+    released = true;
     try {
       locals.close(othersAreDone());
     } finally {

@@ -288,6 +288,15 @@ final class Gpu {
       }
       Thread.onSpinWait();
     }
+    requireNoFailure();
+  }
+
+  /**
+   * Looks for what failed in runs until now, without waiting for any.
+   *
+   * @throws RunException when a kernel gave up waiting for its peers, or the session has ended
+   */
+  void requireNoFailure() {
     var gaveUp = memory.failures().failure(kernelTimeout);
     if (gaveUp.isPresent()) {
       ending.fail(new RunException("rank %s: %s".formatted(program.rank(), gaveUp.get())));
@@ -295,6 +304,14 @@ final class Gpu {
     if (ending.hasBegun()) {
       throw ending.cause().orElseThrow();
     }
+  }
+
+  /**
+   * {@return whether this rank may launch a captured graph while another one puts the same steps
+   * into its streams one by one} NCCL wants all ranks to do the same.
+   */
+  boolean mayCaptureAlone() {
+    return program.steps().stream().noneMatch(DeviceStep.Nccl.class::isInstance);
   }
 
   private String notDone() {

@@ -76,7 +76,9 @@ final class LocalRank {
     try {
       task.run();
     } finally {
-      check.runtime(cudart.cudaSetDevice(current[0]), "cudaSetDevice");
+      if (current[0] != device) {
+        check.runtime(cudart.cudaSetDevice(current[0]), "cudaSetDevice");
+      }
     }
   }
 
