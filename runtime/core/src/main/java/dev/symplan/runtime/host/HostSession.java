@@ -287,7 +287,13 @@ final class HostSession extends ExecutableSession {
   }
 
   @Override
-  protected void execute(int graph) {
+  protected void execute(int graph, int times) {
+    for (int i = 0; i < times; i++) {
+      execute(graph);
+    }
+  }
+
+  private void execute(int graph) {
     prepare(graph);
     rendezvous.startRun(tasks.size());
     for (var task : tasks) {

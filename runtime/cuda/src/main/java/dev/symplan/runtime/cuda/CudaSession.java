@@ -50,13 +50,15 @@ final class CudaSession extends ExecutableSession {
 
   private final LocalRanks locals;
   private final MulticastTeams teams;
-  private final Runnable runOnce = this::runOnce;
+  private final Runnable launchRuns = this::launchRuns;
 
   /** For each graph of the program, the number of what was captured of it; empty before. */
   private ImmutableIntArray parts = ImmutableIntArray.of();
 
-  /** The graph of the program that runs next, or all graphs. */
+  /** The graph of the program that runs next, or all graphs, and how often. */
   private int graph = ALL;
+
+  private int times = 1;
 
   private Runnable onClose = () -> {};
   private boolean captured;
@@ -241,7 +243,7 @@ final class CudaSession extends ExecutableSession {
   }
 
   @Override
-  protected void execute(int wanted) {
+  protected void execute(int wanted, int repeated) {
     if (isBound()) {
       var gpu = only().gpu();
       guarded(
@@ -249,13 +251,16 @@ final class CudaSession extends ExecutableSession {
               only()
                   .here(
                       () -> {
-                        put(gpu.stream(StreamKind.COMPUTE));
-                        gpu.await();
+                        for (int i = 0; i < repeated; i++) {
+                          put(gpu.stream(StreamKind.COMPUTE));
+                        }
+                        gpu.await(repeated);
                       }));
     } else {
       requireMemory();
       graph = wanted;
-      guarded(runOnce);
+      times = repeated;
+      guarded(launchRuns);
     }
   }
 
@@ -273,7 +278,7 @@ final class CudaSession extends ExecutableSession {
     }
   }
 
-  private void runOnce() {
+  private void launchRuns() {
     // A GPU that still gets its inputs, or whose graph is not built, would let its peers' kernels
     // spin, and the driver may have to wait for those.
     if (locals.hasUploads()) {
@@ -283,7 +288,7 @@ final class CudaSession extends ExecutableSession {
     if (graph != ALL) {
       captureParts();
     }
-    locals.run(graph == ALL ? Gpu.RUN : parts.get(graph));
+    locals.run(graph == ALL ? Gpu.RUN : parts.get(graph), times);
   }
 
   /** Like a run, the graphs of the program are captured on all GPUs before one is launched. */

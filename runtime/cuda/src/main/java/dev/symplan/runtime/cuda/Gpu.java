@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.math.LongMath;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
@@ -256,15 +257,21 @@ final class Gpu {
     graphs.get(graph).launch(stream(StreamKind.COMPUTE));
   }
 
+  /** Waits until everything is done, which takes no longer than a run may. */
+  void await() {
+    await(1);
+  }
+
   /**
    * Waits until everything is done.
    *
+   * @param runs how many runs that may be
    * @throws RunException when the GPU reports an error, a kernel or the GPU does not get on, or the
    *     session ends for another reason
    */
-  void await() {
+  void await(int runs) {
     long begin = System.nanoTime();
-    long most = timeout.toNanos();
+    long most = LongMath.saturatedMultiply(timeout.toNanos(), runs);
     var origin = stream(StreamKind.COMPUTE);
     boolean stopping = false;
     while (true) {
@@ -276,7 +283,7 @@ final class Gpu {
         check.runtime(status, "the run");
       }
       if (System.nanoTime() - begin > most) {
-        ending.fail(new RunException(notDone()));
+        ending.fail(new RunException(notDone(Duration.ofNanos(most))));
       }
       if (ending.hasBegun()) {
         if (!stopping) {
@@ -314,7 +321,7 @@ final class Gpu {
     return program.steps().stream().noneMatch(DeviceStep.Nccl.class::isInstance);
   }
 
-  private String notDone() {
+  private String notDone(Duration most) {
     var byNccl =
         program.steps().stream()
             .filter(step -> step instanceof DeviceStep.Nccl)
@@ -324,7 +331,7 @@ final class Gpu {
     return "rank %s: its GPU is not done after %s%s"
         .formatted(
             program.rank(),
-            Units.duration(timeout),
+            Units.duration(most),
             byNccl.isEmpty()
                 ? ""
                 : "; NCCL, which does not say where it waits, does %s%s"
