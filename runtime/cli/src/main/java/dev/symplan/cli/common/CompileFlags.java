@@ -83,9 +83,8 @@ public final class CompileFlags {
             + " default) or on. On backend cuda, such a plan runs only if run has this option,"
             + " too. Symplan's use of it has not run on hardware yet."
       },
-      defaultValue = "off",
-      converter = OptionValues.OnOff.class)
-  private boolean multicast;
+      defaultValue = "off")
+  private OptionValues.Switch multicast;
 
   @Option(
       names = "--inputs",
@@ -295,7 +294,7 @@ public final class CompileFlags {
 
   /** {@return whether collectives may use NVLink multicast} */
   public boolean multicast() {
-    return multicast;
+    return multicast.isOn();
   }
 
   /**

@@ -6,7 +6,6 @@ import java.nio.file.Path;
 import java.util.function.Function;
 import java.util.regex.Pattern;
 import picocli.CommandLine;
-import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
 /** Reads what options are given. Errors are for people who do not know Java's types. */
@@ -17,13 +16,19 @@ final class OptionValues {
 
   private OptionValues() {}
 
-  /** An option that is on or off. */
-  static final class OnOff implements ITypeConverter<Boolean> {
-    @Override
-    public Boolean convert(String text) {
+  /** The value of an option that is on or off. */
+  enum Switch {
+    ON,
+    OFF;
+
+    boolean isOn() {
+      return this == ON;
+    }
+
+    private static Switch of(String text) {
       return switch (Ascii.toLowerCase(text)) {
-        case "on" -> true;
-        case "off" -> false;
+        case "on" -> ON;
+        case "off" -> OFF;
         default -> throw new TypeConversionException("'%s' is neither on nor off".formatted(text));
       };
     }
@@ -31,6 +36,7 @@ final class OptionValues {
 
   static void register(CommandLine line) {
     line.registerConverter(Path.class, OptionValues::path)
+        .registerConverter(Switch.class, Switch::of)
         .registerConverter(Integer.class, text -> whole(text, Integer::valueOf))
         .registerConverter(int.class, text -> whole(text, Integer::valueOf))
         .registerConverter(Long.class, text -> whole(text, Long::valueOf))

@@ -23,12 +23,13 @@ public final class SessionFlags {
       description =
           "Whether kernels on GPUs may begin while the kernel before them still runs, to read"
               + " weights ahead (default: on).",
-      defaultValue = "on",
-      converter = OptionValues.OnOff.class)
-  private boolean dependentLaunches;
+      defaultValue = "on")
+  private OptionValues.Switch dependentLaunches;
 
   /** {@return options of sessions, as these options say} */
   public SessionOptions options() {
-    return SessionOptions.DEFAULT.withProducts(products).withDependentLaunches(dependentLaunches);
+    return SessionOptions.DEFAULT
+        .withProducts(products)
+        .withDependentLaunches(dependentLaunches.isOn());
   }
 }
