@@ -357,7 +357,7 @@ final class PlanFileReader {
           field.get("stored").bool(),
           field.get("saved_us").number());
     } catch (IllegalArgumentException e) {
-      throw field.wrong(e.getMessage());
+      throw field.wrong(String.valueOf(e.getMessage()));
     }
   }
 
