@@ -143,6 +143,11 @@ final class ComputationReader {
 
     private Bound known(HloInstruction instruction, List<Bound> arguments) {
       var operands = instruction.operands().stream().map(this::get).toList();
+      var folded = devices.fold(instruction, operands);
+      return folded.isPresent() ? folded.get() : added(instruction, operands, arguments);
+    }
+
+    private Bound added(HloInstruction instruction, List<Bound> operands, List<Bound> arguments) {
       var opcode = instruction.opcode();
       return switch (opcode) {
         case "parameter" -> parameter(instruction, arguments);
@@ -328,7 +333,7 @@ final class ComputationReader {
     private Bound started(HloInstruction instruction, List<Bound> operands) {
       var named = inner(instruction);
       return named.opcode().equals("ragged-all-to-all")
-          ? known(named, operands)
+          ? added(named, operands, List.of())
           : collectives.start(named, tensors(instruction, operands), named.shape());
     }
 
