@@ -195,22 +195,15 @@ public final class Select {
       List<Boolean> differs,
       double room) {
     // Rows may differ from rank to rank, and the names and other parts of groups.
-    var rejection =
-        graphs.stream()
-            .map(graph -> graph.collectives().get(k))
-            .flatMap(
-                own ->
-                    eligibility
-                        .reject(
-                            own.request(),
-                            variant,
-                            context.group(own.group()),
-                            context.groups().topology())
-                        .stream())
-            .findFirst();
-    if (rejection.isPresent()) {
-      return new Verdict(
-          variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
+    for (var graph : graphs) {
+      var own = graph.collectives().get(k);
+      var rejection =
+          eligibility.reject(
+              own.request(), variant, context.group(own.group()), context.groups().topology());
+      if (rejection.isPresent()) {
+        return new Verdict(
+            variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
+      }
     }
     double transfer = costs.transferMicros(collective.kind(), variant, mostBytes(k), reach);
     double saved =
