@@ -101,7 +101,7 @@ final class Elementwise {
 
   /** {@return the result; absent if no op of PyTorch computes the same} */
   Optional<Value> read(HloInstruction instruction, List<Bound> operands, Array shape) {
-    if (operands.isEmpty() || !operands.stream().allMatch(Elementwise::isExact)) {
+    if (operands.isEmpty() || !areExact(operands)) {
       return Optional.empty();
     }
     var name = instruction.name();
@@ -255,6 +255,15 @@ final class Elementwise {
 
   private Arg ref(Bound bound, String name) {
     return new Arg.Ref(emitter.value(bound, name));
+  }
+
+  static boolean areExact(List<Bound> operands) {
+    for (var operand : operands) {
+      if (!isExact(operand)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   static boolean isExact(Bound bound) {

@@ -160,8 +160,8 @@ final class GraphEmitter {
       throw tooLarge();
     }
     var def = defs.computeIfAbsent(op, registry::get);
-    var all = ImmutableList.<Arg>builder().addAll(args);
     var params = def.schema().params();
+    var all = ImmutableList.<Arg>builderWithExpectedSize(params.size()).addAll(args);
     for (int i = args.size(); i < params.size(); i++) {
       all.add(params.get(i).defaultValue().orElse(Arg.None.NONE));
     }

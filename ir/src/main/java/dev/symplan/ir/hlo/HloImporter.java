@@ -241,7 +241,8 @@ public final class HloImporter {
     for (var computation : module.computations().values()) {
       for (var instruction : computation.instructions()) {
         collective |= Fusions.isCollective(instruction.opcode());
-        if (UNPARTITIONED.contains(instruction.attributes().string("custom_call_target"))) {
+        if (instruction.opcode().equals("custom-call")
+            && UNPARTITIONED.contains(instruction.attributes().string("custom_call_target"))) {
           throw unpartitioned(instruction);
         }
       }

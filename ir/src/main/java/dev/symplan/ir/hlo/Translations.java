@@ -29,9 +29,7 @@ final class Translations {
 
   /** {@return what the instruction gives; absent if no op of PyTorch computes the same} */
   Optional<Bound> read(HloInstruction instruction, List<Bound> operands, HloShape given) {
-    if (!(given instanceof Array shape)
-        || !shape.exact()
-        || !operands.stream().allMatch(Elementwise::isExact)) {
+    if (!(given instanceof Array shape) || !shape.exact() || !Elementwise.areExact(operands)) {
       return Optional.empty();
     }
     var name = instruction.name();
