@@ -141,11 +141,19 @@ record CudaExpr(String type, Function<String, String> params) {
               : text(
                   FLOOR_QUOTIENT.with(
                       ImmutableMap.of("a", apply.args().getFirst(), "b", apply.args().getLast())));
-      case FMOD -> isInteger() ? none(function) : function("fmod", apply);
+      case FMOD -> isInteger() ? integerRemainder(apply) : function("fmod", apply);
       case FLOOR, CEIL, TRUNC, RINT, ISINF, ISFINITE, SIGNBIT, POW ->
           isInteger() ? none(function) : function(function.symbol(), apply);
       case FLOOR_MOD, GCD, LCM -> none(function);
     };
+  }
+
+  /** With the sign of the dividend. What a division by 0 or -1 gives may not be defined there. */
+  private Text integerRemainder(Expr.Apply apply) {
+    return new Text(
+        "%2$s == 0 ? (__trap(), %1$s) : %2$s == -1 ? %3$s : %1$s %% %2$s"
+            .formatted(within(apply, 0, CAST), within(apply, 1, CAST), Literals.integer(0)),
+        TERNARY);
   }
 
   private static Text none(Primitive primitive) {
