@@ -21,7 +21,7 @@ import java.util.function.Function;
  * @param params what stands for a parameter: a name, or a name after a cast
  */
 record CudaExpr(String type, Function<String, String> params) {
-  /** What CUDA has no function for. */
+  /** The primitives that CUDA has no function for. */
   private static final ImmutableSet<Primitive> WITHOUT_FORM =
       ImmutableSet.of(
           FloatFunction.DIGAMMA,
@@ -173,7 +173,7 @@ record CudaExpr(String type, Function<String, String> params) {
   private Text infix(Infix infix, Expr.Apply apply) {
     int own = infix.precedence();
     if (isInteger() && infix == Operator.DIV) {
-      // What a division by 0 gives is not defined there.
+      // The result of a division by 0 is not defined there.
       return none(infix);
     }
     boolean compares = infix instanceof Comparison;
@@ -223,7 +223,7 @@ record CudaExpr(String type, Function<String, String> params) {
     return switch (expr) {
       case Expr.Param _, Expr.Int _, Expr.Float _, Expr.Text _ -> true;
       case Expr.Apply(var primitive, var args) ->
-          // What a condition rules out is not needed.
+          // A value that a condition rules out is not needed.
           primitive == Primitive.Function.SELECT
               ? mayHaveForm(args.getFirst())
                   && (mayHaveForm(args.get(1)) || mayHaveForm(args.getLast()))

@@ -5,7 +5,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import java.util.OptionalInt;
 
-/** What an instruction became. */
+/** The result of translating an instruction. */
 sealed interface Bound {
 
   /** A value of the graph. */

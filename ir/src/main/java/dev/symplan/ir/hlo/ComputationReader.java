@@ -409,7 +409,7 @@ final class ComputationReader {
       return others.bitcast(instruction, value, from);
     }
 
-    /** What the module says of an operand, which may be a part of a tuple. */
+    /** The shape that the module gives an operand, which may be a part of a tuple. */
     private HloShape shapeOf(String operand) {
       var parts = Splitter.on('#').splitToList(operand);
       @Nullable HloShape shape = shapes.get().get(parts.getFirst());

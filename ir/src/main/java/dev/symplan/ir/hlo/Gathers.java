@@ -76,7 +76,7 @@ final class Gathers {
     var windows = Windows.ofScatter(instruction, sizes, updates);
     var lead = windows.lead();
     long count = lead.stream().mapToLong(sizes::get).reduce(1, Math::multiplyExact);
-    // What does not fit is written into one more row.
+    // Updates that do not fit are written into one more row.
     var rows = withOneMore(name, operand, windows, count, updates.tensor().dtype());
     var parts = new ArrayList<Value>();
     Optional<Value> fits = Optional.empty();

@@ -39,7 +39,7 @@ final class GraphEmitter {
   /** More ops than any module has; computations that call each other can stand for more. */
   static final int MAX_OPS = 5_000_000;
 
-  /** What names of the graph language do not have. */
+  /** The characters that names of the graph language do not have. */
   private static final CharMatcher OTHER =
       CharMatcher.inRange('a', 'z')
           .or(CharMatcher.inRange('A', 'Z'))
@@ -166,7 +166,7 @@ final class GraphEmitter {
       all.add(params.get(i).defaultValue().orElse(Arg.None.NONE));
     }
     var values = builder.op(def, all.build(), results, span, note);
-    // What follows would only be wrong because this is.
+    // Later instructions would only be wrong because this one is.
     sink.throwIfErrors();
     return values;
   }

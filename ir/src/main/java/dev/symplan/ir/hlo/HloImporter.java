@@ -31,7 +31,7 @@ import java.util.regex.Pattern;
 
 /** Makes programs of HLO modules that were partitioned, with a schedule or without. */
 public final class HloImporter {
-  /** What XLA's partitioner resolves. */
+  /** The instructions that XLA's partitioner resolves. */
   private static final ImmutableSet<String> UNPARTITIONED =
       ImmutableSet.of(
           "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding");

@@ -43,7 +43,7 @@ final class Translations {
         switch (instruction.opcode()) {
           case "broadcast" -> {
             if (only(operands) instanceof Bound.Splat(Arg.Literal number, Array _)) {
-              // What it is a broadcast of does not matter any more.
+              // The operand of this broadcast does not matter any more.
               yield Optional.empty();
             }
             yield views.broadcast(instruction, emitter.value(only(operands), name), shape);

@@ -125,7 +125,7 @@ final class TransferTasks {
         .collect(ImmutableList.toImmutableList());
   }
 
-  /** What is done to some of the bytes, which lie side by side in each place. */
+  /** The work on some of the bytes, which lie side by side in each place. */
   @FunctionalInterface
   private interface Work {
     void run(long index, long count);

@@ -77,7 +77,7 @@ public final class ExactOrder {
     return Optional.of(order);
   }
 
-  /** What is live after a set. */
+  /** The bytes that are live after a set. */
   private long held(long set) {
     long held = 0;
     for (int s = 0; s < readers.length; s++) {
@@ -91,7 +91,7 @@ public final class ExactOrder {
     return (readers[storage] & ~set) != 0 || units.escapes(storage);
   }
 
-  /** What a unit needs beside what is live before it. */
+  /** The bytes that a unit needs beside those that are live before it. */
   private long needs(long after, int unit) {
     return made[unit] - MemoryProfile.inPlace(units, unit, s -> isNeeded(s, after) ? 1 : 0);
   }

@@ -10,7 +10,7 @@ import java.util.PriorityQueue;
  */
 public final class ListOrder {
 
-  /** What a unit adds to the memory in use, as it was when it was entered. */
+  /** The bytes that a unit adds to the memory in use, as of when it was entered. */
   private record Entry(long bytes, int rank) implements Comparable<Entry> {
     @Override
     public int compareTo(Entry other) {
