@@ -122,7 +122,7 @@ final class FitMemory extends GraphPass {
         : lowest.with(RECOMPUTED, ImmutableList.of());
   }
 
-  /** What makes two gathers cost the same. */
+  /** The facts that make two gathers cost the same. */
   private record Gather(String group, TensorType shard) {}
 
   /** Gathers of one tensor, by the variants of a draft; compute may hide them, or not. */

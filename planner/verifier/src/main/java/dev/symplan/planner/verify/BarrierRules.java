@@ -173,7 +173,7 @@ final class BarrierRules {
     }
   }
 
-  /** What runs in the kernel of a collective comes before its end barrier. */
+  /** Ops that run in the kernel of a collective come before its end barrier. */
   private void checkEpilogue(int k, Edge edge, int witness, int step) {
     if (step < facts.plan.steps().size()) {
       switch (facts.plan.steps().get(step)) {

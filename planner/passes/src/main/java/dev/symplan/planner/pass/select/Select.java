@@ -158,7 +158,7 @@ public final class Select {
         : Epilogue.Reason.FUSED;
   }
 
-  /** What an epilogue saves on the rank that gains least; NaN where one cannot have it. */
+  /** The time that an epilogue saves on the rank that gains least; NaN where one cannot have it. */
   private double savedMicros(int k) {
     double least = Double.POSITIVE_INFINITY;
     for (var graph : graphs) {
