@@ -117,6 +117,32 @@ public final class CollectivesTable {
       `--layouts off` keeps all copies; `--layouts on` folds them wherever it is possible, faster or not.
       """;
 
+  private static final String EPILOGUES =
+      """
+
+      ## Epilogues
+
+      What follows an all_reduce of one tensor may run in its kernel: elementwise ops and ops by rows, such as the sum
+      with a residual, RMSNorm or LayerNorm, and conversions, with several results. A rank takes each row through them as
+      soon as it has reduced it. That saves a launch, and what is reduced is neither stored nor read again unless
+      something else needs it.
+
+      - The variants `one_shot` and `one_shot_push` can do so, since each rank reduces every row. The saving counts when
+        variants are compared: of two GPUs, `one_shot` moves as many bytes as `two_shot`, and so is often chosen with an
+        epilogue.
+      - The ops are the step right after the collective, and one of them reads all of the result, row by row. A row is a
+        multiple of 16 bytes, and at most 32 KiB. The result is contiguous, of f16, bf16, f32 or f64.
+      - Each row is rounded to the element type between the collective and the ops, so the results are those of two
+        kernels, bit for bit.
+      - Peers may read a rank's operand until the epilogue has run, so nothing in it writes there. Its end barrier comes
+        after the epilogue.
+      - If a row does not lie for vectors, or an op has no such form on GPUs, the two run as kernels apart, with the
+        same results.
+
+      `symplan explain` shows the predicted saving, or the [reason](reasons.md) why there is no epilogue.
+      `--no-epilogues` leaves them out.
+      """;
+
   private static final String HIERARCHICAL =
       """
 
@@ -221,6 +247,7 @@ public final class CollectivesTable {
     out.append(TAKEN_APART)
         .append(PERMUTATIONS)
         .append(SLICES)
+        .append(EPILOGUES)
         .append(HIERARCHICAL)
         .append("\n## What the variants do\n\n");
     for (var variant : Variant.values()) {

@@ -34,7 +34,7 @@ final class Thresholds {
   private String text(Pair pair) {
     long here = Math.max(MIN_BYTES, pair.bytes());
     if (isFaster(pair, here)) {
-      return "faster alone, but not with copies and overlap";
+      return "faster alone, but not with copies, overlap and epilogue";
     }
     var below = crossing(pair, here, false);
     if (below.isPresent()) {

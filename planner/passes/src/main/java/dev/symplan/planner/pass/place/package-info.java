@@ -19,6 +19,11 @@
  * between that rank's own start and end of the collective, so local live ranges keep remote readers
  * safe.
  *
+ * <p>The step behind a collective may run in its kernel, before its end barrier ({@link
+ * dev.symplan.planner.plan.Epilogue}). So operands live until it has run. For barriers that are
+ * left out, it counts as a part of the collective, and as a step behind it: what it writes is not
+ * sure to be seen by peers before the kernel ends.
+ *
  * <p>{@code one_shot_push} and {@code two_shot_push} have no barrier. Their ranks access only a
  * workspace of their peers. Data that arrives there announces itself, and consecutive collectives
  * take the two halves in turn. When a rank starts a collective, it has everything that its peers
