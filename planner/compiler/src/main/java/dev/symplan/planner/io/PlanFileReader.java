@@ -351,14 +351,16 @@ final class PlanFileReader {
   }
 
   private static Epilogue epilogue(Json field) {
-    try {
-      return new Epilogue(
-          field.get("reason").constant(Epilogue.Reason.class),
-          field.get("stored").bool(),
-          field.get("saved_us").number());
-    } catch (IllegalArgumentException e) {
-      throw field.wrong(String.valueOf(e.getMessage()));
+    var reason = field.get("reason").constant(Epilogue.Reason.class);
+    boolean stored = field.get("stored").bool();
+    double saved = field.get("saved_us").number();
+    if (!stored && reason != Epilogue.Reason.FUSED) {
+      throw field.get("stored").wrong("must be true where the reason is not 'fused'");
     }
+    if (!(saved >= 0)) {
+      throw field.get("saved_us").wrong("must not be negative");
+    }
+    return new Epilogue(reason, stored, saved);
   }
 
   private Optional<ReduceOp> reduceOp(Json field) {
