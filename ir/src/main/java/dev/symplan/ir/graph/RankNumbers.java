@@ -11,6 +11,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
+import java.util.OptionalInt;
 
 /**
  * The op {@code symplan::rank_number}, with which ranks run one graph though some number is another
@@ -41,10 +42,18 @@ public final class RankNumbers {
     return new Op(FULL, args.build(), op.results(), op.span(), op.notes());
   }
 
+  /** {@return how many numbers an op has; empty if it is another op} */
+  public static OptionalInt count(Op op) {
+    return op.def().name().equals(OP.name())
+        ? OptionalInt.of(numbers(op).length())
+        : OptionalInt.empty();
+  }
+
   /** Reports numbers that are not as many as the ranks. */
   public static void check(Graph graph, int ranks, DiagnosticSink sink) {
     for (var op : graph.ops()) {
-      if (op.def().name().equals(OP.name()) && numbers(op).length() != ranks) {
+      var count = count(op);
+      if (count.isPresent() && count.getAsInt() != ranks) {
         sink.report(
             Diagnostic.error(
                 DiagnosticCode.BAD_ARGUMENT,
@@ -52,7 +61,7 @@ public final class RankNumbers {
                 "'%s' has %s, but there are %s"
                     .formatted(
                         op.results().stream().map(Value::name).findFirst().orElse(""),
-                        Units.count(numbers(op).length(), "number"),
+                        Units.count(count.getAsInt(), "number"),
                         Units.count(ranks, "rank")),
                 "give one number for each rank, rank 0 first"));
       }

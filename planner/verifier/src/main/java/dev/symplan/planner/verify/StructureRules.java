@@ -4,6 +4,7 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.RankNumbers;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;
@@ -85,6 +86,7 @@ final class StructureRules {
     for (var op : rankPlan.graph().ops()) {
       op.operands().forEach(value -> checkUse(value, op));
       op.results().forEach(this::define);
+      checkRankNumbers(op);
     }
     rankPlan.graph().outputValues().forEach(value -> checkUse(value, null));
     checkPlacements();
@@ -98,6 +100,18 @@ final class StructureRules {
     }
     for (int k = 0; k < rankPlan.collectives().size(); k++) {
       checkCollective(k, rankPlan.collectives().get(k), groups);
+    }
+  }
+
+  private void checkRankNumbers(Op op) {
+    var count = RankNumbers.count(op);
+    if (count.isPresent() && count.getAsInt() != plan.worldSize()) {
+      wrong(
+          "%s has %s, but there are %s"
+              .formatted(
+                  op.label(),
+                  Units.count(count.getAsInt(), "number"),
+                  Units.count(plan.worldSize(), "rank")));
     }
   }
 
