@@ -16,6 +16,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Launches;
 import dev.symplan.planner.machine.Protocol;
 import java.util.ArrayList;
 import java.util.List;
@@ -27,9 +28,6 @@ import java.util.stream.IntStream;
  * copy engines.
  */
 final class PeerLowering {
-  /** The words of all tensors of a kernel: its arguments take 4 KB at the most. */
-  private static final int MAX_WORDS = 400;
-
   /** A part of a tensor that goes from one address to another. */
   private record Move(Address from, Address to, long bytes, RowsCode rows) {
     Move nothing() {
@@ -124,9 +122,8 @@ final class PeerLowering {
       boolean inTurn,
       Edges edges) {
 
-    /** The words that a kernel has for each tensor. */
-    int words() {
-      return from.size() + to.size() + 2;
+    private int words() {
+      return Launches.words(from.size(), to.size());
     }
 
     /** {@return whether one kernel can do it after others} */
@@ -137,7 +134,7 @@ final class PeerLowering {
           && rows.equals(last.rows)
           && type == last.type
           && inTurn == last.inTurn
-          && (others.size() + 1) * words() <= MAX_WORDS;
+          && (others.size() + 1) * words() <= Launches.MAX_WORDS;
     }
 
     /** {@return whether all of it goes by 16 bytes} */
@@ -202,8 +199,9 @@ final class PeerLowering {
     // Links are faster when they are read and written one after the other, not both at once.
     boolean inTurn =
         from.size() > 1
+            && to.size() > 1
             && rows.equals(RowsCode.ONE)
-            && part.mostBytes(tensor) / Alignment.VECTOR
+            && mostBytes(part) / Alignment.VECTOR
                 > (long) blocks(part, from.size()) * CollectiveAddresses.THREADS;
     return new Combination(
         addresses(from), addresses(to), bytes, rows, type, reduceOp, inTurn, edges);
@@ -216,9 +214,13 @@ final class PeerLowering {
    * stores to peers gains from more blocks than what also reads from them.
    */
   static int blocks(CollectiveAddresses part, int sources) {
-    long most = IntStream.range(0, part.tensors()).mapToLong(part::mostBytes).max().orElseThrow();
     int limit = sources == 1 ? DeviceProgram.MAX_BLOCKS : CollectiveAddresses.BLOCKS;
-    return CollectiveAddresses.blocks(most / Alignment.VECTOR, 1, limit);
+    return CollectiveAddresses.blocks(mostBytes(part) / Alignment.VECTOR, 1, limit);
+  }
+
+  /** {@return the most bytes of a tensor that a rank of the group moves at once} */
+  private static long mostBytes(CollectiveAddresses part) {
+    return IntStream.range(0, part.tensors()).mapToLong(part::mostBytes).max().orElseThrow();
   }
 
   private static void launch(CollectiveAddresses part, List<Combination> tensors) {

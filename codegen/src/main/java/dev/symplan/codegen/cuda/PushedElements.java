@@ -9,6 +9,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Launches;
 import dev.symplan.planner.machine.Variant;
 import java.util.List;
 import java.util.Optional;
@@ -24,9 +25,6 @@ import java.util.stream.Stream;
 final class PushedElements {
   /** Each has one vector of each tensor in flight. */
   private static final int THREADS = 1024;
-
-  /** With more tensors, the threads of a block need more registers than there are. */
-  private static final int MAX_TENSORS = 8;
 
   private static final String SEND =
       """
@@ -60,7 +58,7 @@ final class PushedElements {
             .flatMap(Operand::tensors)
             .toList();
     if (parts.isEmpty()
-        || refs.size() > MAX_TENSORS
+        || refs.size() > Launches.MAX_JOINED
         || !isGather(part.collective)
         || !OneShape.is(parts)) {
       return Optional.empty();

@@ -109,8 +109,8 @@ public final class FoldLayouts implements Rewriter {
       var after = new SelectVariants().run(state.withGraphs(folded), context);
       for (var candidate : candidates) {
         int k = candidate.collective();
-        double before = CollectiveCost.chosenMicros(state, k, context) + copyMicros(candidate);
-        double without = CollectiveCost.chosenMicros(after, k, context);
+        double before = CollectiveCost.chosenMicros(state, k) + copyMicros(candidate);
+        double without = CollectiveCost.chosenMicros(after, k);
         boolean faster = without < before;
         // The caller may name what only the folded graph has.
         boolean named = after.analyses().stream().anyMatch(g -> isNamed(g.collectives().get(k)));

@@ -161,13 +161,17 @@ public final class Select {
           variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
     }
     long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
-    double transfer = costs.transferMicros(collective.kind(), variant, bytes, reach);
-    double shown = shownMicros(variant, transfer, room);
+    int tensors = collective.operands().size();
+    double alone = costs.transferMicros(collective.kind(), variant, bytes, tensors, reach);
+    double maker = graphs.stream().mapToDouble(g -> g.makerMicros(k, variant)).min().orElseThrow();
+    double transfer = costs.behindMicros(alone, maker);
+    double shown = Math.min(transfer, shownMicros(variant, alone, room));
     boolean same = VariantSpec.of(collective.kind(), variant).numerics().isSameOnAllRanks();
     return new Verdict(
         variant,
         same ? Reason.SLOWER : Reason.NOT_NAMED,
-        eligibleDetail(shown < transfer, costs.isMeasured(collective.kind(), variant, reach), same),
+        eligibleDetail(
+            shown < transfer, maker > 0, costs.isMeasured(collective.kind(), variant, reach), same),
         shown,
         staging(k, collective, variant, differs));
   }
@@ -180,10 +184,13 @@ public final class Select {
         .orElseThrow();
   }
 
-  private static String eligibleDetail(boolean beside, boolean measured, boolean same) {
+  private static String eligibleDetail(
+      boolean beside, boolean joined, boolean measured, boolean same) {
     var words = ImmutableList.<String>builder();
     if (beside) {
       words.add("beside compute");
+    } else if (joined) {
+      words.add("one kernel with the step before it");
     }
     if (!measured) {
       words.add("estimated");
