@@ -110,6 +110,9 @@ final class PeerLowering {
   /**
    * One tensor's elements of several addresses, combined in this order.
    *
+   * @param bytes at each address that is read
+   * @param type of the elements there
+   * @param made of the combined ones
    * @param to all get them
    */
   record Combination(
@@ -118,6 +121,7 @@ final class PeerLowering {
       long bytes,
       RowsCode rows,
       DType type,
+      DType made,
       Optional<ReduceOp> reduceOp,
       boolean inTurn,
       Edges edges) {
@@ -133,6 +137,7 @@ final class PeerLowering {
           && to.size() == last.to.size()
           && rows.equals(last.rows)
           && type == last.type
+          && made == last.made
           && inTurn == last.inTurn
           && (others.size() + 1) * words() <= Launches.MAX_WORDS;
     }
@@ -146,12 +151,16 @@ final class PeerLowering {
       boolean aligned =
           from.stream().allMatch(Address::isVectorAligned)
               && to.stream().allMatch(Address::isVectorAligned)
-              && rows.divideInto(Alignment.VECTOR);
+              && rows.divideInto(Alignment.VECTOR, Alignment.VECTOR * widening());
       return aligned ? bytes / Alignment.VECTOR : 0;
     }
 
     KernelArgument written(Address address) {
-      return new KernelArgument.Memory(address, rows.target().extent(bytes));
+      return new KernelArgument.Memory(address, rows.target().extent(bytes * widening()));
+    }
+
+    private int widening() {
+      return made.bytes() / type.bytes();
     }
 
     private void add(ImmutableList.Builder<KernelArgument> words) {
@@ -180,21 +189,28 @@ final class PeerLowering {
     boolean pairs = part.collective.kind() == Kind.COLLECTIVE_PERMUTE;
     for (var transfer : transfers) {
       if (transfer instanceof Reduce(var from, var to, long bytes)) {
+        var type = part.operand(tensor).type().dtype().real();
         return Optional.of(
-            combination(from, to, bytes, part.computedIn(), part.collective.reduceOp()));
+            combination(from, to, bytes, type, part.computedIn(), part.collective.reduceOp()));
       }
       if (transfer instanceof Copy(var from, var to, long bytes)
           && direction(part) == Direction.PUSH
           && !pairs
           && part.collective.spec().protocol().reads() != Protocol.Slice.THEIRS) {
-        return Optional.of(combination(List.of(from), to, bytes, part.unit(), Optional.empty()));
+        return Optional.of(
+            combination(List.of(from), to, bytes, part.unit(), part.unit(), Optional.empty()));
       }
     }
     return Optional.empty();
   }
 
   private Combination combination(
-      List<Endpoint> from, List<Endpoint> to, long bytes, DType type, Optional<ReduceOp> reduceOp) {
+      List<Endpoint> from,
+      List<Endpoint> to,
+      long bytes,
+      DType type,
+      DType made,
+      Optional<ReduceOp> reduceOp) {
     var rows = new RowsCode(rows(from.getFirst()), rows(to.getFirst()));
     // Links are faster when they are read and written one after the other, not both at once.
     boolean inTurn =
@@ -204,7 +220,7 @@ final class PeerLowering {
             && mostBytes(part) / Alignment.VECTOR
                 > (long) blocks(part, from.size()) * CollectiveAddresses.THREADS;
     return new Combination(
-        addresses(from), addresses(to), bytes, rows, type, reduceOp, inTurn, edges);
+        addresses(from), addresses(to), bytes, rows, type, made, reduceOp, inTurn, edges);
   }
 
   /**
@@ -234,6 +250,7 @@ final class PeerLowering {
             first.to().size(),
             unrolled(first.from().size()),
             first.type(),
+            first.made(),
             first.reduceOp(),
             first.rows(),
             new Edges(first.edges().start(), tensors.getLast().edges().end()),

@@ -13,7 +13,8 @@ import java.util.stream.Stream;
 /**
  * Symplan's own ops: a copy, the border between two graphs of a program, collectives whose slices
  * lie along any dimension of a tensor, and the permutation, which PyTorch does not have. {@code
- * config} names the algorithm, as in {@code _c10d_functional}.
+ * config} names the algorithm, as in {@code _c10d_functional}. A reduce_scatter with a {@code
+ * dtype} converts each element to that type before it is reduced.
  */
 final class SymplanOps {
   private SymplanOps() {}
@@ -41,7 +42,8 @@ final class SymplanOps {
             CollectiveOps.table(
                 Kind.REDUCE_SCATTER,
                 """
-                symplan::reduce_scatter_dim(Tensor input, str reduce_op, int dim, int group_size, str group_name, Any? config=None) -> Tensor
+                symplan::reduce_scatter_dim(Tensor input, str reduce_op, int dim, int group_size, str group_name, Any? config=None, *, ScalarType? dtype=None) -> Tensor
+                symplan::reduce_scatter_coalesced(Tensor[] inputs, str reduce_op, int group_size, str group_name, *, ScalarType? dtype=None) -> Tensor[]
                 """,
                 CollectiveOps::scattered),
             CollectiveOps.table(

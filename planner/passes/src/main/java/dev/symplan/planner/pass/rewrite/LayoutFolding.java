@@ -48,6 +48,9 @@ final class LayoutFolding {
       var collective = source.collectives().get(fold.collective());
       at.put(collective.index(), fold);
       fold.copies().forEach(copies::add);
+      fold.copies().stream()
+          .filter(copy -> copy < collective.index())
+          .forEach(copy -> gone.add(aliases.id(source.graph().ops().get(copy).result())));
       int sent = aliases.id(collective.operands().getFirst());
       int received = aliases.id(collective.results().getFirst());
       switch (fold) {
@@ -142,7 +145,11 @@ final class LayoutFolding {
             "concat_dim",
             new Arg.Int(fold.dims().result()),
             "group_size",
-            new Arg.Int(fold.ranks()));
+            new Arg.Int(fold.ranks()),
+            "dtype",
+            fold.source().tensor().dtype() == fold.target().tensor().dtype()
+                ? Arg.None.NONE
+                : new Arg.Dtype(fold.target().tensor().dtype()));
     var args = ImmutableList.<Arg>builder();
     for (var param : def.schema().params()) {
       if (own.get(param.name()) instanceof Arg arg) {
