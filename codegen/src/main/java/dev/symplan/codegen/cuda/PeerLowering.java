@@ -163,17 +163,21 @@ final class PeerLowering {
       return made.bytes() / type.bytes();
     }
 
-    private void add(ImmutableList.Builder<KernelArgument> words) {
+    void addAddresses(ImmutableList.Builder<KernelArgument> words) {
       long read = rows.source().extent(bytes);
       from.forEach(address -> words.add(new KernelArgument.Memory(address, read)));
       to.forEach(address -> words.add(written(address)));
+    }
+
+    private void add(ImmutableList.Builder<KernelArgument> words) {
+      addAddresses(words);
       words.add(
           new KernelArgument.Number(vectors()), new KernelArgument.Number(bytes / type.bytes()));
     }
   }
 
-  /** {@return what a rank does in an all_gather of one tensor, if it sends the same to all} */
-  static Combination gather(CollectiveAddresses part) {
+  /** {@return what a rank combines of the first tensor, or sends to all} */
+  static Combination first(CollectiveAddresses part) {
     part.checkSize();
     return new PeerLowering(part, 0).combination().orElseThrow();
   }

@@ -74,7 +74,7 @@ final class PushedElements {
         || !refs.stream().allMatch(ref -> Moves.isApart(ref, whole) || isOwn(ref, made.get()))) {
       return Optional.empty();
     }
-    var push = PeerLowering.gather(part);
+    var push = PeerLowering.first(part);
     var memory = new MemoryArguments();
     var loop = ElementwiseKernel.loop(part.rank, parts, memory);
     return push.isVectorized() && bytes(loop, made.get()) % Alignment.VECTOR == 0
@@ -89,7 +89,7 @@ final class PushedElements {
   }
 
   /** Whether the i-th element of a tensor is the i-th that is sent. */
-  private static boolean isSent(TensorRef ref, TensorRef operand) {
+  static boolean isSent(TensorRef ref, TensorRef operand) {
     return ref.type().dtype() == operand.type().dtype()
         && ref.type().numel() == operand.type().numel()
         && isIn(ref, operand)
@@ -120,7 +120,7 @@ final class PushedElements {
   }
 
   /** Whether a tensor has no other bytes than what is sent. */
-  private static boolean isOwn(TensorRef ref, TensorRef made) {
+  static boolean isOwn(TensorRef ref, TensorRef made) {
     return ref.equals(made) || (isIn(ref, made) && made.type().isContiguous());
   }
 

@@ -101,7 +101,7 @@ class PredictedLaunchesTest {
     }
   }
 
-  /** Some are one kernel with the gather behind them, others are not. */
+  /** Some are one kernel with the collective behind them, others are not. */
   @ParameterizedTest
   @ValueSource(
       strings = {
@@ -114,10 +114,12 @@ class PredictedLaunchesTest {
         "y = aten::mul.Tensor(x, 1.5)\n  u = aten::sin(x)",
       })
   void areJoinedAsInTheBackend(String maker) {
-    for (var gather :
+    for (var call :
         List.of(
             "g = _c10d_functional::all_gather_into_tensor(y, 2, 'world')",
-            "g = symplan::all_gather_dim(y, 1, 2, 'world')")) {
+            "g = symplan::all_gather_dim(y, 1, 2, 'world')",
+            "g = _c10d_functional::reduce_scatter_tensor(y, 'sum', 2, 'world')",
+            "g = symplan::reduce_scatter_dim(y, 'avg', 1, 2, 'world')")) {
       var text =
           """
           graph version 1
@@ -129,11 +131,18 @@ class PredictedLaunchesTest {
             return g, k%s
           }
           """
-              .formatted(maker, gather, maker.contains("u =") ? ", u" : "");
-      for (var variant : List.of(Variant.PUSH, Variant.ONE_SHOT)) {
+              .formatted(maker, call, maker.contains("u =") ? ", u" : "");
+      boolean gathers = call.contains("gather");
+      var other = gathers ? Variant.PUSH : Variant.NCCL;
+      for (var variant : List.of(Variant.ONE_SHOT, other)) {
+        if (variant == Variant.NCCL && call.contains("_dim")) {
+          continue;
+        }
         var plan =
             Compiler.forTarget(Target.H200_X4)
-                .with(CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_gather", variant)))
+                .with(
+                    CompileOptions.DEFAULT.withVariants(
+                        ImmutableMap.of(gathers ? "all_gather" : "reduce_scatter", variant)))
                 .compile(GraphParser.parse(new SourceFile("t.graph", text)));
         var rank = plan.forRank(0);
         var work = new StepCosts(new CostModel(plan.target()), rank);
@@ -142,7 +151,7 @@ class PredictedLaunchesTest {
             DeviceLowering.lower(Lowering.lower(plan)).getFirst().steps().stream()
                 .anyMatch(
                     step -> step instanceof DeviceStep.Launch launch && launch.shares().size() > 1);
-        assertThat(predicted).as("%s by %s", gather, variant).isEqualTo(joined);
+        assertThat(predicted).as("%s by %s", call, variant).isEqualTo(joined);
       }
     }
   }

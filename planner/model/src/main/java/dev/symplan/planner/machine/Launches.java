@@ -17,6 +17,12 @@ public final class Launches {
    */
   public static final int MAX_JOINED = 8;
 
+  /**
+   * The ranks of a reduce_scatter that is one kernel with the ops before it: of what these make,
+   * only a rank's own slice is computed beside the transfer.
+   */
+  public static final int MAX_RANKS_OF_SCATTER = 4;
+
   private Launches() {}
 
   /**

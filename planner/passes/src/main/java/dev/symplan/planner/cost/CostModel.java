@@ -167,13 +167,13 @@ public final class CostModel {
 
   /**
    * {@return what is left of a collective's time behind the step that makes its operand, if both
-   * are one kernel ({@link JoinedMakers}): the links carry what is made while the rest is}
+   * are one kernel ({@link JoinedMakers})}
    *
    * @param transfer µs of the collective by itself
-   * @param maker µs of the step by itself; 0 if they are two kernels
+   * @param shared µs of the step that run at the same time; 0 if they are two kernels
    */
-  public double behindMicros(double transfer, double maker) {
-    return Math.max(0, transfer - maker);
+  public double behindMicros(double transfer, double shared) {
+    return Math.max(0, transfer - shared);
   }
 
   /** {@return what it costs to hand work to another stream and wait for it: two events} */

@@ -32,8 +32,8 @@ public final class StepCosts {
   }
 
   /**
-   * {@return the time of the step before the start of a collective, in µs, if both are one kernel;
-   * 0 if they are two}
+   * {@return the time of the step before the start of a collective, in µs, as far as it runs while
+   * data is on the links, since both are one kernel; 0 if they are two}
    *
    * @param start the position of the collective's start among the steps
    */
@@ -44,12 +44,12 @@ public final class StepCosts {
     var step = plan.steps().get(start - 1);
     var collective = plan.collectives().get(k);
     return collective.stream() == StreamKind.COMPUTE
-            && JoinedMakers.join(
+        ? computeMicros(step)
+            * JoinedMakers.share(
                 ops(step),
                 plan.graph().ops().get(collective.op()),
                 collective.variant(),
                 this::memory)
-        ? computeMicros(step)
         : 0;
   }
 

@@ -36,7 +36,7 @@ public final class Timeline {
   /**
    * Takes in a collective; one on the compute stream is done here.
    *
-   * @param maker µs of the step before it with which it is one kernel; 0 if there is none
+   * @param maker µs of the step before it that run at the same time, since both are one kernel
    */
   public void start(int collective, StreamKind stream, double maker) {
     if (stream == StreamKind.COMPUTE) {

@@ -80,18 +80,20 @@ public final class Analyses {
   }
 
   /**
-   * {@return the time of the step before a collective, in µs, if both are one kernel where it runs
-   * as this variant; else 0}
+   * {@return the time of the step before a collective, in µs, as far as it runs while data is on
+   * the links, since both are one kernel where the collective runs as this variant; 0 if they are
+   * two}
    */
   public double makerMicros(int k, Variant variant) {
     int given = overlap().window(k).given();
-    return given > 0 && isMadeBy(overlap().units().get(given - 1), k, variant)
+    return given > 0
         ? overlap().computeBetween(given - 1, given)
+            * shareMadeBy(overlap().units().get(given - 1), k, variant)
         : 0;
   }
 
-  private boolean isMadeBy(ImmutableIntArray unit, int k, Variant variant) {
-    return JoinedMakers.join(
+  private double shareMadeBy(ImmutableIntArray unit, int k, Variant variant) {
+    return JoinedMakers.share(
         unit.stream().mapToObj(graph.ops()::get).toList(),
         collectives().get(k).op(),
         variant,
