@@ -234,8 +234,15 @@ final class PeerLowering {
    * stores to peers gains from more blocks than what also reads from them.
    */
   static int blocks(CollectiveAddresses part, int sources) {
-    int limit = sources == 1 ? DeviceProgram.MAX_BLOCKS : CollectiveAddresses.BLOCKS;
+    int limit = limit(sources == 1 ? Direction.PUSH : Direction.PULL);
     return CollectiveAddresses.blocks(mostBytes(part) / Alignment.VECTOR, 1, limit);
+  }
+
+  private static int limit(Direction direction) {
+    return switch (direction) {
+      case PULL -> CollectiveAddresses.BLOCKS;
+      case PUSH -> DeviceProgram.MAX_BLOCKS;
+    };
   }
 
   /** {@return the most bytes of a tensor that a rank of the group moves at once} */
@@ -343,7 +350,7 @@ final class PeerLowering {
     boolean clears = addCleared(cleared, unit);
     part.launch(
         CollectiveKernels.move(part.size, pieces, unit, rows, edges, direction, clears),
-        CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, CollectiveAddresses.BLOCKS),
+        CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, limit(direction)),
         CollectiveAddresses.THREADS,
         part.meeting()
             .addAll(from.build())
