@@ -6,7 +6,6 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import java.util.Optional;
 
@@ -41,26 +40,32 @@ record Widening(int op, Value narrow) {
     int maker = storage < 0 ? DataFlow.NONE : aliases.storage(storage).def();
     if (maker == DataFlow.NONE
         || wide.tensor().dtype() != DType.F32
-        || !isWhole(wide, aliases)
+        || !aliases.isWhole(wide)
         || flow.onlyReader(storage) != reader
         || flow.mayWrite(maker + 1, until)) {
       return Optional.empty();
     }
     var op = graph.graph().ops().get(maker);
-    return CONVERSIONS.contains(op.def()) && isContiguous(op.result().tensor())
-        ? Optional.of(new Widening(maker, op.operands().getFirst())).filter(Widening::isShort)
+    return CONVERSIONS.contains(op.def())
+        ? Optional.of(new Widening(maker, op.operands().getFirst()))
+            .filter(widening -> widening.isOf(op.result().tensor(), wide.tensor()))
         : Optional.empty();
   }
 
-  private static boolean isWhole(Value wide, Aliases aliases) {
-    return aliases.isWhole(wide) && isContiguous(wide.tensor());
+  /** Whether short floats lie in the order of what is made of them, as it is read. */
+  private boolean isOf(TensorType made, TensorType read) {
+    var type = narrow.tensor();
+    boolean isShort = type.dtype() == DType.BF16 || type.dtype() == DType.F16;
+    boolean alike =
+        isContiguous(made)
+            ? isContiguous(read)
+            : made.strides().equals(type.strides())
+                && read.sizes().equals(made.sizes())
+                && read.strides().equals(made.strides());
+    return isShort && alike;
   }
 
   private static boolean isContiguous(TensorType type) {
     return type.strides().equals(TensorType.contiguousStrides(type.sizes()));
-  }
-
-  private boolean isShort() {
-    return narrow.tensor().dtype() == DType.BF16 || narrow.tensor().dtype() == DType.F16;
   }
 }
