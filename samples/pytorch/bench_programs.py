@@ -4,9 +4,9 @@
     symplan bench graph graphs/mlp8_tok16_tp2.fx.txt --pytorch torch.csv
 
 Each call measures one program in one of torch.compile's modes, so that no other program takes memory in the process.
---csv adds a row to a file, which may already have rows. "symplan" instead of a mode is the backend of symplan_torch.py,
-on one rank. A time is the median of several measurements on the slowest GPU's clock. Each measurement has many calls,
-one after the other, as the host submits them. The programs are
+--csv adds a row to a file, which may already have rows. "symplan" instead of a mode is the backend of symplan_torch.py. A
+time is the median of several measurements on the slowest GPU's clock. Each measurement has many calls, one after the
+other, as the host submits them. The programs are
 
     mlpN_tokT             N blocks of a gated MLP with norms and residuals (4096, 14336), T tokens
     llamaNl_bB_sS         N layers of a Llama (4096, 14336, 32 heads, 8 for keys), batch B, S tokens; needs transformers

@@ -10,8 +10,10 @@ The first graph starts a JVM in the process.
 AOTAutograd makes a forward and a backward graph, and each has its own plan. Inputs are read in place. Outputs, and the
 tensors that the forward graph saves for the backward graph, are allocated by PyTorch, so they remain valid after the
 call. A graph that cannot run falls back to eager execution, with a warning that gives the reason. So do graphs that
-draw random numbers, and graphs with collectives between several ranks. With dynamic sizes, each combination of sizes
-gets its own plan.
+draw random numbers. With dynamic sizes, each combination of sizes gets its own plan.
+
+If a graph has collectives between several ranks, all ranks compile it at the same time, make one plan, and run it
+together, each in its own process, as torchrun starts them. If it cannot run on one rank, it runs in eager mode on all.
 
 Environment:
     SYMPLAN_HOME        the bundle, or runtime/cli/target/symplan; by default, the one that contains this file
@@ -24,11 +26,14 @@ JVM starts stay in place. Later handlers of SIGSEGV, SIGBUS and SIGFPE replace t
 call faulthandler.enable() before the first graph is compiled.
 """
 
+import atexit
 import copy
 import ctypes
 import json
 import os
+import secrets
 import shutil
+import socket
 import threading
 import warnings
 import weakref
@@ -55,7 +60,7 @@ class _Reply(ctypes.Structure):
 class _Bridge:
     """The JVM of this process, and the functions of dev.symplan.runtime.torch.Bridge."""
 
-    VERSION = 1
+    VERSION = 2
 
     def __init__(self):
         table = ctypes.cast(_start_jvm(), ctypes.POINTER(ctypes.c_int64))
@@ -68,9 +73,10 @@ class _Bridge:
 
         self._compile = function(1, ctypes.c_char_p, word, reply)
         self._describe = function(2, word, reply)
-        self._run = function(3, word, pointer, word, word, reply)
+        self._run = function(3, word, word, word, word, word)
         self._close = function(4, word, reply)
         self._release = function(5, pointer)
+        self._leave = function(6, reply)
 
     def compile(self, request):
         data = json.dumps(request).encode()
@@ -85,15 +91,24 @@ class _Bridge:
         self._check(self._describe(handle, reply), reply)
         return json.loads(self._text(reply))
 
-    def run(self, handle, words, stream):
-        reply = _Reply()
-        address, count = words.buffer_info()
-        if self._run(handle, address, count, stream, reply):
-            raise SymplanError(self._text(reply))
+    def run(self, handle, addresses, stream):
+        # The last two words are the reply.
+        words = array("q", addresses)
+        words.append(0)
+        words.append(0)
+        address, length = words.buffer_info()
+        count = length - 2
+        if self._run(handle, address, count, stream, address + 8 * count):
+            raise SymplanError(self._text(_Reply(words[count], words[count + 1])))
 
     def close(self, handle):
         reply = _Reply()
         self._check(self._close(handle, reply), reply)
+
+    def leave(self):
+        """Signs off from the processes of the other ranks."""
+        reply = _Reply()
+        self._check(self._leave(reply), reply)
 
     def _check(self, failed, reply):
         if failed:
@@ -109,6 +124,7 @@ class _Bridge:
 
 _lock = threading.Lock()
 _bridge = None
+_world = None
 _forked = False
 
 
@@ -127,6 +143,44 @@ def _after_fork():
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+# How many seconds the ranks of a graph wait for each other: as long as PyTorch's process groups.
+_TIMEOUT = 600
+
+
+def _the_world():
+    """Returns where the processes of all ranks meet. Rank 0 chooses the place, and PyTorch's store has it."""
+    global _world
+    with _lock:
+        if _world is None:
+            store = dist.distributed_c10d._get_default_store()
+            rank, size = dist.get_rank(), dist.get_world_size()
+            if rank == 0:
+                place = {"host": _host(size), "port": _free_port(), "secret": secrets.token_hex(32)}
+                store.set("symplan_world", json.dumps(place))
+            place = json.loads(store.get("symplan_world"))
+            _world = {"rank": rank, "size": size, "timeout": _TIMEOUT, **place}
+            atexit.register(_leave)
+        return _world
+
+
+def _leave():
+    if not _forked:
+        _the_bridge().leave()
+
+
+def _host(size):
+    """Returns the name by which all ranks find rank 0."""
+    if os.environ.get("LOCAL_WORLD_SIZE") == str(size):
+        return "127.0.0.1"
+    return os.environ.get("MASTER_ADDR") or socket.gethostname()
+
+
+def _free_port():
+    with socket.socket() as found:
+        found.bind(("", 0))
+        return found.getsockname()[1]
 
 
 def _start_jvm():
@@ -287,8 +341,17 @@ class _Graph:
     def __init__(self, module, name):
         self.module = module
         self.name = name
-        self.device = _device(module)
-        _check_ops(module)
+        self.groups = _groups(module)
+        self.device = None
+        self.refused = ""
+        try:
+            self.device = _device(module)
+            _check_ops(module)
+        except SymplanError as error:
+            # The other ranks have to hear of it.
+            if self.groups is None:
+                raise
+            self.refused = str(error)
         lifted, self.constants = _without_constants(module)
         self.text = lifted.print_readable(print_output=False, include_stride=True, include_device=True)
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -333,72 +396,85 @@ class _Plan:
 
     def __init__(self, graph, dims):
         self.bridge = _the_bridge()
+        self.handle = self.bridge.compile(self._request(graph, dims))
+        weakref.finalize(self, _close, self.bridge, self.handle).atexit = False
+        described = self.bridge.describe(self.handle)
+        self.mask = described["alignment"] - 1
+        self.device = graph.device
+        self.constants = graph.constants
+        self.inputs = [_slot(slot) for slot in described["inputs"]]
+        self.outputs = outputs = [_slot(slot) for slot in described["outputs"]]
+        if len(outputs) != len(self.results):
+            raise SymplanError(f"{graph.name} has {len(self.results)} outputs, but its plan has {len(outputs)}")
+        # A call goes through these only: the tensors among the inputs, the outputs that need memory, and the views.
+        self.tensors = [(i, s.size, s.stride, s.dtype) for i, s in enumerate(self.inputs) if s.dtype is not None]
+        # _fast_cpu and _fast_cuda take plain tuples only.
+        self.made = [
+            (i, tuple(s.size), s.stride, s.dtype) for i, s in enumerate(outputs) if s.use in ("direct", "copied")
+        ]
+        self.views = [(i, s) for i, s in enumerate(outputs) if s.use in ("input", "output")]
+        self.zeros = [0] * (len(self.inputs) + len(outputs))
+
+    def _request(self, graph, dims):
+        refused = graph.refused
+        self.results = []
+        try:
+            self.results = [_number(value, dims) for value in graph.results]
+        except SymplanError as error:
+            if graph.groups is None:
+                raise
+            refused = refused or str(error)
+        gpu = graph.device is not None and graph.device.type == "cuda"
         request = {
             "name": graph.name + ".fx.txt",
             "text": graph.text,
-            "backend": "cuda" if graph.device.type == "cuda" else "host",
-            "ranks": 1,
+            "backend": "cuda" if gpu else "host",
+            "device": graph.device.index or 0 if gpu else 0,
             "dims": dims,
         }
+        if graph.groups is not None:
+            request |= {"world": _the_world(), "groups": graph.groups, "refused": refused}
         if os.environ.get("SYMPLAN_PAGE"):
             suffix = "".join(f"_{name}_{value}" for name, value in dims.items())
             folder = Path(os.environ["SYMPLAN_PAGE"]).absolute()
             folder.mkdir(parents=True, exist_ok=True)
             request["page"] = str(folder / f"{graph.name}{suffix}.html")
-        self.handle = self.bridge.compile(request)
-        weakref.finalize(self, _close, self.bridge, self.handle).atexit = False
-        described = self.bridge.describe(self.handle)
-        self.inputs = [_slot(slot) for slot in described["inputs"]]
-        self.outputs = [_slot(slot) for slot in described["outputs"]]
-        self.mask = described["alignment"] - 1
-        self.device = graph.device
-        self.constants = graph.constants
-        self.numbers = [_number(value, dims) for value in graph.results]
-        if len(self.outputs) != len(self.numbers):
-            raise SymplanError(f"{graph.name} has {len(self.numbers)} outputs, but its plan has {len(self.outputs)}")
+        return request
 
     def __call__(self, args):
         if self.constants:
             args = [*args, *self.constants]
-        words = []
-        tensors = []
-        for arg, slot in zip(args, self.inputs, strict=True):
-            if slot.dtype is None:
-                words += (0, 0)
-                tensors.append(None)
-                continue
-            if arg.shape != slot.size or arg.stride() != slot.stride:
-                arg = self._relaid(arg, slot)
-            if arg.dtype is not slot.dtype or arg.device != self.device:
+        if len(args) != len(self.inputs):
+            raise SymplanError(f"{len(args)} inputs, but the plan has {len(self.inputs)}")
+        mask, device = self.mask, self.device
+        addresses = self.zeros.copy()
+        given = args
+        for i, size, stride, dtype in self.tensors:
+            arg = args[i]
+            if arg.dtype is not dtype or arg.device != device:
                 raise SymplanError(
-                    f"{slot.name} must be {slot.dtype} on {self.device}, not {arg.dtype} on {arg.device}"
+                    f"{self.inputs[i].name} must be {dtype} on {device}, not {arg.dtype} on {arg.device}"
                 )
             address = arg.data_ptr()
-            if address & self.mask:
-                arg = torch.empty_strided(slot.size, slot.stride, dtype=slot.dtype, device=self.device).copy_(arg)
+            if arg.shape != size or arg.stride() != stride or address & mask:
+                arg = self._relaid(arg, self.inputs[i])
                 address = arg.data_ptr()
-            words += (address, slot.bytes)
-            tensors.append(arg)
-        results = []
-        for slot, number in zip(self.outputs, self.numbers):
-            if slot.use == "direct" or slot.use == "copied":
-                result = torch.empty_strided(slot.size, slot.stride, dtype=slot.dtype, device=self.device)
-                words += (result.data_ptr(), slot.bytes)
-            else:
-                result = number
-                words += (0, 0)
-            results.append(result)
-        stream = torch._C._cuda_getCurrentRawStream(self.device.index) if self.device.type == "cuda" else 0
-        self.bridge.run(self.handle, array("q", words), stream)
-        for i, slot in enumerate(self.outputs):
-            if slot.use == "input" or slot.use == "output":
-                base = (tensors if slot.use == "input" else results)[slot.of]
-                offset = base.storage_offset() + slot.offset
-                results[i] = (
-                    base
-                    if base.shape == slot.size and base.stride() == slot.stride and not slot.offset
-                    else base.as_strided(slot.size, slot.stride, offset)
-                )
+                # Views of the input are views of the copy.
+                given = [*given] if given is args else given
+                given[i] = arg
+            addresses[i] = address
+        results = self.results.copy()
+        first = len(args)
+        empty, stream = _on(device)
+        for i, size, stride, dtype in self.made:
+            results[i] = result = empty(size, stride, dtype)
+            addresses[first + i] = result.data_ptr()
+        self.bridge.run(self.handle, addresses, stream)
+        for i, slot in self.views:
+            base = (given if slot.use == "input" else results)[slot.of]
+            if base.shape != slot.size or base.stride() != slot.stride or slot.offset:
+                base = base.as_strided(slot.size, slot.stride, base.storage_offset() + slot.offset)
+            results[i] = base
         return results
 
     def _relaid(self, arg, slot):
@@ -406,6 +482,26 @@ class _Plan:
         if arg.shape != slot.size:
             raise SymplanError(f"{slot.name} must have the shape {tuple(slot.size)}, not {tuple(arg.shape)}")
         return torch.empty_strided(slot.size, slot.stride, dtype=arg.dtype, device=arg.device).copy_(arg)
+
+
+# What the code that Inductor generates allocates with: it needs less time than torch.empty_strided, and takes the
+# current GPU.
+_fast = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+_fast_cpu = getattr(_fast, "_empty_strided_cpu", None)
+_fast_cuda = getattr(_fast, "_empty_strided_cuda", None)
+
+
+def _on(device):
+    """Returns a function that allocates on a device, and the current stream there."""
+    if device.type == "cpu":
+        return _fast_cpu or _slow(device), 0
+    stream = torch._C._cuda_getCurrentRawStream(device.index)
+    is_current = torch._C._cuda_getDevice() == device.index
+    return _fast_cuda if _fast_cuda and is_current else _slow(device), stream
+
+
+def _slow(device):
+    return lambda size, stride, dtype: torch.empty_strided(size, stride, dtype=dtype, device=device)
 
 
 def _close(bridge, handle):
@@ -437,29 +533,47 @@ def _device(module):
     (device,) = found
     if device.type not in ("cpu", "cuda"):
         raise SymplanError(f"its tensors are on {device}; Symplan runs on CPUs and on NVIDIA GPUs")
-    if device.index:
-        raise SymplanError(f"its tensors are on {device}; Symplan runs on the first GPU that the process sees")
     return device
+
+
+def _calls(module):
+    """Returns the ops of a graph and its subgraphs, each with its node. Higher-order ops take others as arguments."""
+    graphs = [part.graph for part in module.modules() if isinstance(part, torch.fx.GraphModule)]
+    return [
+        (op, node)
+        for graph in graphs
+        for node in graph.nodes
+        for op in (node.target, *node.args)
+        if isinstance(op, torch._ops.OpOverload)
+    ]
 
 
 def _check_ops(module):
     """Refuses ops that would run, but give different results than in PyTorch."""
-    graphs = [part.graph for part in module.modules() if isinstance(part, torch.fx.GraphModule)]
-    for node in (node for graph in graphs for node in graph.nodes):
-        # Higher-order ops take other ops as arguments.
-        for op in (part for part in (node.target, *node.args) if isinstance(part, torch._ops.OpOverload)):
-            where = (node.meta.get("stack_trace") or "").strip().splitlines()
-            named = f"'{node}' is {op}" + (f" ({where[-2].strip()})" if len(where) > 1 else "")
-            if torch.Tag.nondeterministic_seeded in op.tags and not _is_without_dropout(op, node):
-                raise SymplanError(f"{named}, whose random numbers only PyTorch's generator can draw")
-            collective = "c10d" in op.namespace or op.namespace in ("symm_mem", "_dtensor")
-            if collective and dist.is_initialized() and dist.get_world_size() > 1:
-                raise SymplanError(
-                    f"{named}, a collective of {dist.get_world_size()} ranks;"
-                    " within PyTorch, Symplan runs graphs of one rank"
-                )
-            if op is node.target and op._schema.is_mutable:
-                raise SymplanError(f"{named}, which writes into its arguments")
+    for op, node in _calls(module):
+        where = (node.meta.get("stack_trace") or "").strip().splitlines()
+        named = f"'{node}' is {op}" + (f" ({where[-2].strip()})" if len(where) > 1 else "")
+        if torch.Tag.nondeterministic_seeded in op.tags and not _is_without_dropout(op, node):
+            raise SymplanError(f"{named}, whose random numbers only PyTorch's generator can draw")
+        if op is node.target and op._schema.is_mutable:
+            raise SymplanError(f"{named}, which writes into its arguments")
+
+
+def _groups(module):
+    """Returns the ranks of each process group that a graph names; None if only one rank takes part in the graph."""
+    if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
+        return None
+    collectives = [
+        node for op, node in _calls(module) if "c10d" in op.namespace or op.namespace in ("symm_mem", "_dtensor")
+    ]
+    known = set(dist.distributed_c10d._world.pg_names.values())
+    words = {word for node in collectives for word in (*node.args, *node.kwargs.values()) if isinstance(word, str)}
+    groups = {
+        name: list(dist.get_process_group_ranks(dist.distributed_c10d._resolve_process_group(name)))
+        for name in sorted(words & known)
+    }
+    alone = groups and all(len(ranks) == 1 for ranks in groups.values())
+    return groups if collectives and not alone else None
 
 
 def _is_without_dropout(op, node):

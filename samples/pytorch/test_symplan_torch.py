@@ -321,16 +321,25 @@ class Tests(unittest.TestCase):
             run = self.compiled(lambda x: F.dropout(x, 0.5))
             self.assertFalse(torch.equal(run(x), run(x)))
 
-    def test_collectives_of_several_ranks(self):
-        graph = torch.fx.Graph()
-        reduced = graph.call_function(torch.ops._c10d_functional.all_reduce.default, (graph.placeholder("x"), "sum", "0"))
-        graph.output((reduced,))
-        module = torch.fx.GraphModule({}, graph)
-        symplan_torch._check_ops(module)
-        world = {"is_initialized": lambda: True, "get_world_size": lambda: 2}
-        with mock.patch.multiple(symplan_torch.dist, **world):
-            with self.assertRaisesRegex(symplan_torch.SymplanError, "'all_reduce_default' is .*, a collective of 2 ranks"):
-                symplan_torch._check_ops(module)
+    def test_graphs_of_several_ranks(self):
+        def module(op, *args):
+            graph = torch.fx.Graph()
+            graph.output((graph.call_function(op, (graph.placeholder("x"), *args)),))
+            return torch.fx.GraphModule({}, graph)
+
+        reduced = module(torch.ops._c10d_functional.all_reduce.default, "sum", "0")
+        self.assertIsNone(symplan_torch._groups(reduced))
+        c10d = symplan_torch.dist.distributed_c10d
+        with (
+            mock.patch.multiple(symplan_torch.dist, is_initialized=lambda: True, get_world_size=lambda: 2),
+            mock.patch.object(symplan_torch.dist, "get_process_group_ranks", lambda group: group),
+            mock.patch.object(c10d, "_world", mock.Mock(pg_names={"all": "0", "own": "1"})),
+            mock.patch.object(c10d, "_resolve_process_group", {"0": [0, 1], "1": [1]}.get),
+        ):
+            self.assertEqual(symplan_torch._groups(reduced), {"0": [0, 1]})
+            own = module(torch.ops._c10d_functional.all_reduce.default, "sum", "1")
+            self.assertIsNone(symplan_torch._groups(own))
+            self.assertIsNone(symplan_torch._groups(module(torch.ops.aten.relu.default)))
 
     def test_inputs_that_are_written(self):
         def function(x):

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <vector>
 
 #define __global__

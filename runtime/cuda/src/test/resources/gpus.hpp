@@ -24,8 +24,18 @@ struct Multicast {
   std::vector<char*> members;
 };
 
+/** Where the threads of a block, or of a warp, wait for each other. */
+struct Gathering {
+  int arrived = 0, generation = 0;
+};
+
 struct Block {
-  int index, size, arrived, generation, left;
+  int index, size, left;
+  Gathering all;
+  std::map<int, Gathering> warps;
+  std::map<int, std::vector<unsigned long long>> values;
+  /** By the line that declares it. */
+  std::map<int, std::vector<uint4>> shared;
 };
 
 /** Its first turn is by a context; later ones are by jumps, which cost no system call. */
@@ -202,7 +212,7 @@ static void begin(Rank& rank, int index) {
     memcpy((void*)step.words[0], (const void*)step.words[1], step.words[2]);
     return;
   }
-  Block* block = new Block{rank.next, (int)step.threads, 0, 0, (int)step.threads};
+  Block* block = new Block{rank.next, (int)step.threads, (int)step.threads};
   for (int t = 0; t < step.threads; t++) {
     Fiber* fiber;
     if (spare.empty()) {
@@ -240,17 +250,42 @@ static bool advance(Rank& rank, int index) {
 }
 }  // namespace gpus
 
-static void __syncthreads() {
-  gpus::Block* block = gpus::current->block;
-  int generation = block->generation;
-  if (++block->arrived == block->size) {
-    block->arrived = 0;
-    block->generation++;
+static void gather(gpus::Gathering& place, int size) {
+  int generation = place.generation;
+  if (++place.arrived == size) {
+    place.arrived = 0;
+    place.generation++;
     return;
   }
-  while (block->generation == generation) {
+  while (place.generation == generation) {
     gpus::rest();
   }
+}
+
+static void __syncthreads() { gather(gpus::current->block->all, gpus::current->block->size); }
+
+/** All threads of a warp, and no others, come here. */
+template <class T>
+static T __shfl_xor_sync(unsigned, T value, int distance) {
+  gpus::Block* block = gpus::current->block;
+  int thread = gpus::current->thread, warp = thread / 32;
+  int size = block->size - warp * 32 < 32 ? block->size - warp * 32 : 32;
+  auto& values = block->values[warp];
+  values.resize(32);
+  memcpy(&values[thread % 32], &value, sizeof(value));
+  gather(block->warps[warp], size);
+  T other;
+  memcpy(&other, &values[thread % 32 ^ distance], sizeof(other));
+  gather(block->warps[warp], size);
+  return other;
+}
+
+/** An array of the block's, by the line that declares it. */
+template <class T>
+static T* shared_array(int line, size_t count) {
+  auto& place = gpus::current->block->shared[line];
+  place.resize((count * sizeof(T) + sizeof(uint4) - 1) / sizeof(uint4));
+  return (T*)place.data();
 }
 
 static unsigned atomicAdd(unsigned* at, unsigned value) {

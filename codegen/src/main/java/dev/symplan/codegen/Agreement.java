@@ -96,6 +96,7 @@ public final class Agreement {
         }
         text.append(c.startBarrier() ? ", start barrier" : "");
         text.append(c.endBarrier() ? ", end barrier" : "");
+        text.append(c.epilogue().isFused() ? ", epilogue" : "");
         c.workspace()
             .ifPresent(
                 w -> text.append(", workspace symm+0x").append(Long.toHexString(w.offset())));

@@ -136,6 +136,12 @@ final class ExecutableText {
     out.append(c.startBarrier() ? " start" : "").append(c.endBarrier() ? " end" : "");
     c.workspace()
         .ifPresent(w -> out.append(" workspace symm+0x").append(Long.toHexString(w.offset())));
+    out.append(
+        switch (c.epilogue()) {
+          case NONE -> "";
+          case STORED -> " with the next";
+          case PASSED -> " with the next, not stored";
+        });
     return out.toString();
   }
 

@@ -95,6 +95,21 @@ public sealed interface Instruction {
    */
   record GroupUse(int index, ImmutableIntArray members, int self) {}
 
+  /** Whether the instruction after a collective runs in its kernel. */
+  enum Epilogue {
+    /** It does not. */
+    NONE,
+    /** It does, and others read the collective's result, too. */
+    STORED,
+    /** It does, and nothing else reads the result, which need not be stored. */
+    PASSED;
+
+    /** {@return whether the instruction runs in the kernel} */
+    public boolean isFused() {
+      return this != NONE;
+    }
+  }
+
   /** A stretch of the symmetric arena, the same on every rank; both in bytes. */
   record Region(long offset, long bytes) {}
 
@@ -110,6 +125,7 @@ public sealed interface Instruction {
    * @param operands one or, when coalesced, several tensors
    * @param results one for each operand
    * @param workspace what the ranks push through, if they do
+   * @param epilogue whether the next instruction runs before its end barrier, in its kernel
    */
   record Collective(
       StreamKind stream,
@@ -127,6 +143,7 @@ public sealed interface Instruction {
       boolean startBarrier,
       boolean endBarrier,
       Optional<Region> workspace,
+      Epilogue epilogue,
       String name,
       Span span)
       implements Instruction {

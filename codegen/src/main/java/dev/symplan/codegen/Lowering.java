@@ -276,8 +276,18 @@ public final class Lowering {
         collective.startBarrier(),
         collective.endBarrier(),
         workspace(collective),
+        epilogue(collective),
         nameOf(op),
         op.span());
+  }
+
+  private static Instruction.Epilogue epilogue(CollectivePlan collective) {
+    if (!collective.hasEpilogue()) {
+      return Instruction.Epilogue.NONE;
+    }
+    return collective.epilogue().orElseThrow().stored()
+        ? Instruction.Epilogue.STORED
+        : Instruction.Epilogue.PASSED;
   }
 
   private Optional<Region> workspace(CollectivePlan collective) {

@@ -82,9 +82,8 @@ final class CTypes {
 
   /** {@return a kernel's text, with those conversions that only some kernels call} */
   static String withConversions(String text) {
-    return text.contains("_e4m3(") || text.contains("_e5m2(")
-        ? text.replace(PRELUDE, PRELUDE + FLOAT8)
-        : text;
+    boolean used = text.contains("_e4m3(") || text.contains("_e5m2(");
+    return used && !text.contains(FLOAT8) ? text.replace(PRELUDE, PRELUDE + FLOAT8) : text;
   }
 
   /** {@return whether generated kernels compute with such elements} */

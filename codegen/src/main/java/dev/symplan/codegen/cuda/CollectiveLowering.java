@@ -62,6 +62,21 @@ final class CollectiveLowering {
                     .isPresent());
   }
 
+  /**
+   * {@return a launch for a collective and the ops behind it, if there can be one}
+   *
+   * @param rows the leading dimensions that the ops go by
+   */
+  Optional<DeviceStep.Launch> lower(
+      int rank, Collective collective, ImmutableList<Part> behind, int rows) {
+    try {
+      return EpilogueLowering.launch(addresses(rank, collective), behind, rows);
+    } catch (UnsupportedOnGpu e) {
+      // Apart, they may be done in another way. No rank notices what another one does.
+      return Optional.empty();
+    }
+  }
+
   private CollectiveAddresses addresses(int rank, Collective collective) {
     return new CollectiveAddresses(rank, collective, transfers, pads.of(collective));
   }

@@ -38,11 +38,15 @@ public final class DeviceLowering {
     var begins = ImmutableIntArray.builder();
     begins.add(0);
     int count = 0;
-    var steps = new ProductJoining(rank);
     var instructions = program.instructions();
+    var constants = ConstantInputs.of(instructions);
+    var steps = new ProductJoining(rank, constants);
     for (int i = 0; i < instructions.size(); i++) {
       var into = steps;
-      var joined = withNext(rank, instructions, i, collectives);
+      int at = i;
+      var joined =
+          withNext(rank, instructions, at, collectives)
+              .or(() -> withEpilogue(rank, instructions, at, collectives));
       if (joined.isPresent()) {
         into.add(joined.get());
         i++;
@@ -60,7 +64,7 @@ public final class DeviceLowering {
           all.addAll(own);
           count += own.size();
           begins.add(count);
-          steps = new ProductJoining(rank);
+          steps = new ProductJoining(rank, constants);
         }
         case RecordEvent(var stream, int event) -> into.add(new DeviceStep.Mark(stream, event));
         case AwaitEvent(var stream, int event) -> into.add(new DeviceStep.Await(stream, event));
@@ -106,6 +110,18 @@ public final class DeviceLowering {
         : Optional.empty();
   }
 
+  /** {@return a launch for a collective and its epilogue, if one kernel can do both} */
+  private static Optional<DeviceStep.Launch> withEpilogue(
+      int rank, List<Instruction> instructions, int index, CollectiveLowering collectives) {
+    if (!(instructions.get(index) instanceof Collective collective)
+        || !collective.epilogue().isFused()) {
+      return Optional.empty();
+    }
+    var behind = instructions.get(index + 1);
+    int rows = behind instanceof Fused fused ? fused.rows() : Integer.MAX_VALUE;
+    return collectives.lower(rank, collective, elementwise(behind), rows);
+  }
+
   /** The ops that an instruction consists of; none if they cannot be a kernel by elements. */
   private static ImmutableList<Part> elementwise(Instruction instruction) {
     return switch (instruction) {
@@ -122,7 +138,7 @@ public final class DeviceLowering {
    * @throws UnsupportedOnGpu when one has no CUDA implementation
    */
   public static ImmutableList<DeviceStep> local(int rank, List<Instruction> instructions) {
-    var steps = new ProductJoining(rank);
+    var steps = new ProductJoining(rank, ConstantInputs.of(instructions));
     for (var instruction : instructions) {
       switch (instruction) {
         case LocalOp op -> LocalLowering.lower(rank, op).forEach(steps::add);

@@ -32,6 +32,11 @@ public record DeviceProgram(
   /** A kernel that gives up says this in its failure word, and the position of who did not come. */
   public static final int FIRST_PEER = 2;
 
+  /** {@return the program with other steps, as many} */
+  DeviceProgram with(ImmutableList<DeviceStep> newSteps) {
+    return new DeviceProgram(rank, newSteps, begins, events, pads);
+  }
+
   /** {@return the steps of one graph of the program} */
   public ImmutableList<DeviceStep> steps(int graph) {
     return steps.subList(begins.get(graph), end(graph));

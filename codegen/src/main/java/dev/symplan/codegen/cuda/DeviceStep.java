@@ -38,6 +38,8 @@ public sealed interface DeviceStep {
    * @param words its arguments
    * @param label what messages call it
    * @param shares what it does for each instruction, in order, if for several
+   * @param dependent whether it may begin while the step before it still runs; the kernel waits for
+   *     that step itself
    */
   record Launch(
       StreamKind stream,
@@ -46,7 +48,8 @@ public sealed interface DeviceStep {
       int threads,
       ImmutableList<KernelArgument> words,
       String label,
-      ImmutableList<Share> shares)
+      ImmutableList<Share> shares,
+      boolean dependent)
       implements DeviceStep {
 
     public Launch(
@@ -56,11 +59,15 @@ public sealed interface DeviceStep {
         int threads,
         ImmutableList<KernelArgument> words,
         String label) {
-      this(stream, kernel, blocks, threads, words, label, ImmutableList.of());
+      this(stream, kernel, blocks, threads, words, label, ImmutableList.of(), false);
     }
 
     Launch with(ImmutableList<Share> newShares) {
-      return new Launch(stream, kernel, blocks, threads, words, label, newShares);
+      return new Launch(stream, kernel, blocks, threads, words, label, newShares, dependent);
+    }
+
+    Launch with(Kernel newKernel, boolean newDependent) {
+      return new Launch(stream, newKernel, blocks, threads, words, label, shares, newDependent);
     }
   }
 

@@ -54,7 +54,7 @@ public final class DeviceText {
     var stream = step.stream().text();
     return switch (step) {
       case Launch launch ->
-          "%s: kernel %s <<<%s, %s>>> %s %s"
+          "%s: kernel %s <<<%s, %s>>> %s%s %s"
               .formatted(
                   launch.shares().isEmpty()
                       ? launch.label()
@@ -65,6 +65,7 @@ public final class DeviceText {
                   launch.blocks(),
                   launch.threads(),
                   stream,
+                  launch.dependent() ? " dependent" : "",
                   launch.words().stream().map(DeviceText::text).collect(Collectors.joining(" ")));
       case Copy copy ->
           "%s: copy %s %s → %s, %s bytes"

@@ -8,10 +8,53 @@ package dev.symplan.codegen.cuda;
  */
 public record Kernel(String text) {
 
-  public Kernel {
-    text = CTypes.withConversions(text);
-  }
-
   /** The name of each text's kernel. */
   public static final String ENTRY = "symplan_kernel";
+
+  /** A statement that returns when the launches before have ended, and their writes are visible. */
+  static final String AWAIT_BEFORE = "await_launches_before();";
+
+  private static final String BEGIN = ENTRY + "(const __grid_constant__ Args args) {\n";
+
+  /**
+   * Both instructions do nothing in other launches than {@link DependentLaunches dependent} ones.
+   */
+  private static final String ORDER =
+      """
+
+      __device__ __forceinline__ void await_launches_before() {
+      #if __CUDA_ARCH__ >= 900
+        asm volatile("griddepcontrol.wait;" ::: "memory");
+      #endif
+      }
+
+      __device__ __forceinline__ void allow_next_launch() {
+      #if __CUDA_ARCH__ >= 900
+        asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+      #endif
+      }
+      """;
+
+  public Kernel {
+    text = CTypes.withConversions(text);
+    if (text.contains(AWAIT_BEFORE) && !text.contains(ORDER)) {
+      text = text.replace(CTypes.PRELUDE, CTypes.PRELUDE + ORDER);
+    }
+  }
+
+  /**
+   * {@return the same kernel, all of whose threads wait for the launches before it, and then allow
+   * the next one to begin}
+   */
+  Kernel inOrder() {
+    if (!text.contains(BEGIN)) {
+      throw new IllegalStateException("a kernel that begins in another way: " + text);
+    }
+    return new Kernel(
+        text.replace(
+            BEGIN,
+            BEGIN
+                + (text.contains(AWAIT_BEFORE) ? "" : "  " + AWAIT_BEFORE + "\n")
+                + "  allow_next_launch();\n"));
+  }
 }

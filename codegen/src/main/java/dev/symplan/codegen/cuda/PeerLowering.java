@@ -176,8 +176,10 @@ final class PeerLowering {
     }
   }
 
-  /** {@return what a rank combines of the first tensor, or sends to all} */
-  static Combination first(CollectiveAddresses part) {
+  /**
+   * {@return what a rank does in a collective of one tensor that it reduces, or sends to all alike}
+   */
+  static Combination combination(CollectiveAddresses part) {
     part.checkSize();
     return new PeerLowering(part, 0).combination().orElseThrow();
   }
@@ -231,10 +233,13 @@ final class PeerLowering {
    * {@return the blocks of each kernel of a collective}
    *
    * <p>A slice may be shorter on the last ranks, but all must launch as many blocks. What only
-   * stores to peers gains from more blocks than what also reads from them.
+   * stores to peers gains from more blocks than what also reads from them, and so does a kernel
+   * that has other memory to read and write; on a rank where it is a kernel without those, too.
    */
   static int blocks(CollectiveAddresses part, int sources) {
-    int limit = limit(sources == 1 ? Direction.PUSH : Direction.PULL);
+    int limit =
+        limit(
+            sources == 1 || part.collective.epilogue().isFused() ? Direction.PUSH : Direction.PULL);
     return CollectiveAddresses.blocks(mostBytes(part) / Alignment.VECTOR, 1, limit);
   }
 

@@ -18,11 +18,16 @@ final class ProductJoining {
   private static final int MAX_PRODUCTS = 8;
 
   private final int rank;
+  private final ConstantInputs constants;
   private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
   private final List<Product> waiting = new ArrayList<>();
 
-  ProductJoining(int rank) {
+  /**
+   * @param constants of all graphs of the program
+   */
+  ProductJoining(int rank, ConstantInputs constants) {
     this.rank = rank;
+    this.constants = constants;
   }
 
   void add(DeviceStep step) {
@@ -56,7 +61,7 @@ final class ProductJoining {
       return Optional.empty();
     }
     try {
-      return StreamedProduct.launch(rank, waiting.getFirst(), waiting.getLast(), fused);
+      return StreamedProduct.launch(rank, waiting.getFirst(), waiting.getLast(), fused, constants);
     } catch (UnsupportedOnGpu e) {
       // Alone, they may be done in another way.
       return Optional.empty();
@@ -65,7 +70,7 @@ final class ProductJoining {
 
   private void launchWaiting() {
     if (!waiting.isEmpty()) {
-      steps.add(StreamedProduct.launch(ImmutableList.copyOf(waiting)));
+      steps.add(StreamedProduct.launch(ImmutableList.copyOf(waiting), constants));
       waiting.clear();
     }
   }

@@ -23,14 +23,14 @@ final class PushKernel {
   private static final String PACKETS =
       """
 
-      union Vector {
+      union Packet {
         uint4 words;
         unsigned word[4];
         Element elements[16 / sizeof(Element)];
       };
 
-      __device__ __forceinline__ Vector load(const Args& args, long long v) {
-        Vector x;
+      __device__ __forceinline__ Packet load(const Args& args, long long v) {
+        Packet x;
         if (v < args.vectors) {
           x.words = *((const uint4*)args.from + v);
         } else {
@@ -46,7 +46,7 @@ final class PushKernel {
         return x;
       }
 
-      __device__ __forceinline__ void store(const Args& args, long long v, Vector x) {
+      __device__ __forceinline__ void store(const Args& args, long long v, Packet x) {
         if (v < args.vectors) {
           *((uint4*)args.to + v) = x.words;
         } else {
@@ -65,7 +65,7 @@ final class PushKernel {
   private static final String SPARE_BITS =
       """
 
-      __device__ __forceinline__ Vector full(Vector x) {
+      __device__ __forceinline__ Packet full(Packet x) {
       #pragma unroll
         for (int i = 0; i < 4; i++) {
           x.word[i] = x.word[i] == EMPTY ? EMPTY - 1 : x.word[i];
@@ -73,11 +73,11 @@ final class PushKernel {
         return x;
       }
 
-      __device__ __forceinline__ void send(char* slot, long long i, Vector x) {
+      __device__ __forceinline__ void send(char* slot, long long i, Packet x) {
         write16(slot + i * 16, x.words);
       }
 
-      __device__ __forceinline__ bool take(const char* slot, long long i, Vector* x) {
+      __device__ __forceinline__ bool take(const char* slot, long long i, Packet* x) {
         x->words = read16(slot + i * 16);
         return x->word[0] != EMPTY && x->word[1] != EMPTY && x->word[2] != EMPTY && x->word[3] != EMPTY;
       }
@@ -91,18 +91,18 @@ final class PushKernel {
   private static final String FLAGS =
       """
 
-      __device__ __forceinline__ Vector full(Vector x) { return x; }
+      __device__ __forceinline__ Packet full(Packet x) { return x; }
 
       __device__ __forceinline__ void send8(char* to, unsigned long long a, unsigned long long b) {
         asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(a), "l"(b) : "memory");
       }
 
-      __device__ __forceinline__ void send(char* slot, long long i, Vector x) {
+      __device__ __forceinline__ void send(char* slot, long long i, Packet x) {
         send8(slot + i * 32, x.word[0], x.word[1]);
         send8(slot + i * 32 + 16, x.word[2], x.word[3]);
       }
 
-      __device__ __forceinline__ bool take(const char* slot, long long i, Vector* x) {
+      __device__ __forceinline__ bool take(const char* slot, long long i, Packet* x) {
         unsigned long long w[4];
         asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
                      : "=l"(w[0]), "=l"(w[1]) : "l"(slot + i * 32) : "memory");
@@ -121,7 +121,7 @@ final class PushKernel {
   private static final String ROUNDS =
       """
 
-      __device__ __forceinline__ void send_to_all(const Args& args, int round, long long half, long long i, Vector x) {
+      __device__ __forceinline__ void send_to_all(const Args& args, int round, long long half, long long i, Packet x) {
       #pragma unroll
         for (int p = 1; p < RANKS; p++) {
           send(args.sends[round][((int)args.self + p) % RANKS] + half, i, x);
@@ -138,7 +138,7 @@ final class PushKernel {
       }
 
       __device__ __forceinline__ void receive(
-          const Args& args, int round, long long half, long long i, const bool* wanted, Vector* got) {
+          const Args& args, int round, long long half, long long i, const bool* wanted, Packet* got) {
         bool here[RANKS];
       #pragma unroll
         for (int r = 0; r < RANKS; r++) {
@@ -169,22 +169,22 @@ final class PushKernel {
         }
       }
 
-      __device__ __forceinline__ Vector reduce(const Args& args, long long half, long long i, long long v) {
+      __device__ __forceinline__ Packet reduce(const Args& args, long long half, long long i, long long v) {
         bool wanted[RANKS];
-        Vector got[RANKS];
+        Packet got[RANKS];
       #pragma unroll
         for (int r = 0; r < RANKS; r++) {
           wanted[r] = r != args.self;
         }
         receive(args, 0, half, i, wanted, got);
-        Vector mine = full(load(args, v));
+        Packet mine = full(load(args, v));
       #pragma unroll
         for (int r = 0; r < RANKS; r++) {
           if (r == args.self) {
             got[r] = mine;
           }
         }
-        Vector result;
+        Packet result;
       #pragma unroll
         for (int e = 0; e < 16 / sizeof(Element); e++) {
           Sum sum = widen(got[0].elements[e]);
@@ -214,6 +214,27 @@ final class PushKernel {
         }
       """;
 
+  /** A block sends the rows that it will take: an op behind may write where they are. */
+  private static final String SEND_ROWS =
+      """
+          for (int at = threadIdx.x; at < TOGETHER * ROW && first * ROW + at < args.packets; at += THREADS) {
+            long long i = first * ROW + at;
+            send_to_all(args, 0, half, i, full(load(args, i)));
+          }
+      """;
+
+  private static final String TAKE_ROWS =
+      """
+          for (int at = threadIdx.x; at < TOGETHER * ROW && first * ROW + at < args.packets; at += THREADS) {
+            long long i = first * ROW + at;
+            Packet result = reduce(args, half, i, i);
+            held[at] = result.words;
+            if (STORED) {
+              store(args, i, result);
+            }
+          }
+      """;
+
   private static final String TWO_SHOT =
       """
         for (long long i = first; i < args.slice; i += step) {
@@ -229,14 +250,14 @@ final class PushKernel {
         for (long long i = first; i < args.slice; i += step) {
           long long v = args.self * args.slice + i;
           if (v < args.packets) {
-            Vector result = reduce(args, half, i, v);
+            Packet result = reduce(args, half, i, v);
             send_to_all(args, 1, half, i, full(result));
             store(args, v, result);
           }
         }
         for (long long i = first; i < args.slice; i += step) {
           bool wanted[RANKS];
-          Vector got[RANKS];
+          Packet got[RANKS];
       #pragma unroll
           for (int r = 0; r < RANKS; r++) {
             wanted[r] = r != args.self && r * args.slice + i < args.packets;
@@ -264,6 +285,41 @@ final class PushKernel {
 
   /** {@return the kernel for tensors that pass through a workspace so} */
   static Kernel of(Workspace workspace, int threads, DType dtype, ReduceOp reduceOp) {
+    return of(
+        workspace, threads, dtype, reduceOp, "", "", workspace.rounds() == 1 ? ONE_SHOT : TWO_SHOT);
+  }
+
+  /**
+   * {@return the kernel in one round, with other ops on the rows of what is reduced}
+   *
+   * @param stored whether what is reduced is stored, too
+   * @param more declarations of other arguments
+   */
+  static Kernel with(
+      HeldRows rows,
+      Workspace workspace,
+      DType dtype,
+      ReduceOp reduceOp,
+      boolean stored,
+      String more) {
+    return of(
+        workspace,
+        rows.threads(),
+        dtype,
+        reduceOp,
+        more,
+        BarrierCode.define("STORED", stored) + rows.definitions(),
+        HeldRows.each(SEND_ROWS) + rows.loop(TAKE_ROWS, ""));
+  }
+
+  private static Kernel of(
+      Workspace workspace,
+      int threads,
+      DType dtype,
+      ReduceOp reduceOp,
+      String more,
+      String definitions,
+      String statements) {
     int ranks = workspace.ranks();
     return new Kernel(
         BarrierCode.define("ROUNDS", workspace.rounds())
@@ -283,12 +339,14 @@ final class PushKernel {
                   long long packets;
                   long long vectors;
                   long long elements;
-                """)
+                """
+                    + more)
             + Arithmetic.of(dtype, reduceOp, ranks)
+            + definitions
             + PACKETS
             + (workspace.flagged() ? FLAGS : SPARE_BITS)
             + ROUNDS
-            + (workspace.rounds() == 1 ? ONE_SHOT : TWO_SHOT)
+            + statements
             + END);
   }
 }

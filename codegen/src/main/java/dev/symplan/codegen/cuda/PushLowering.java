@@ -1,5 +1,7 @@
 package dev.symplan.codegen.cuda;
 
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Instruction.Epilogue;
 import dev.symplan.codegen.Transfer.Slot;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Workspace;
@@ -22,7 +24,36 @@ final class PushLowering {
     }
   }
 
+  /** {@return a launch that takes the rows of the only tensor through other ops, too} */
+  static DeviceStep.Launch launch(CollectiveAddresses part, HeldRows rows, MemoryArguments memory) {
+    var collective = part.collective;
+    return new DeviceStep.Launch(
+        collective.stream(),
+        PushKernel.with(
+            rows,
+            collective.layout(0),
+            part.computedIn(),
+            collective.reduceOp().orElseThrow(),
+            collective.epilogue() == Epilogue.STORED,
+            memory.member()),
+        blocks(rows.blocks()),
+        rows.threads(),
+        new PushLowering(part).words(0).addAll(memory.words()).build(),
+        collective.name());
+  }
+
   private void push(int tensor) {
+    var collective = part.collective;
+    var layout = collective.layout(tensor);
+    int threads = threads(layout.packets());
+    part.launch(
+        PushKernel.of(layout, threads, part.computedIn(), collective.reduceOp().orElseThrow()),
+        blocks(Math.ceilDiv(layout.packets(), threads)),
+        threads,
+        words(tensor).build());
+  }
+
+  private ImmutableList.Builder<KernelArgument> words(int tensor) {
     var collective = part.collective;
     var type = part.operand(tensor).type();
     var region = collective.workspace().orElseThrow();
@@ -44,18 +75,12 @@ final class PushLowering {
         words.add(argument(tensor, new Slot(round, part.self, peer)));
       }
     }
-    words.add(
+    return words.add(
         new KernelArgument.Number(region.bytes() / Workspace.HALVES),
         new KernelArgument.Number(layout.packets()),
         new KernelArgument.Number(Math.ceilDiv(type.storageBytes(), Alignment.VECTOR)),
         new KernelArgument.Number(aligned ? type.storageBytes() / Alignment.VECTOR : 0),
         new KernelArgument.Number(type.numel() * part.partsOfElement()));
-    int threads = threads(layout.packets());
-    part.launch(
-        PushKernel.of(layout, threads, part.computedIn(), collective.reduceOp().orElseThrow()),
-        blocks(layout.packets(), threads),
-        threads,
-        words.build());
   }
 
   /** No rank sends anything to itself. */
@@ -78,8 +103,8 @@ final class PushLowering {
   }
 
   /** A power of two, so that all together raise the count by as much. */
-  private static int blocks(long packets, int threads) {
-    long wanted = Math.clamp(Math.ceilDiv(packets, threads), 1, PushKernel.TICKS);
+  private static int blocks(long most) {
+    long wanted = Math.clamp(most, 1, PushKernel.TICKS);
     return (int) Long.highestOneBit(2 * wanted - 1);
   }
 }

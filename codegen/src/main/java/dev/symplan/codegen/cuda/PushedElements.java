@@ -74,7 +74,7 @@ final class PushedElements {
         || !refs.stream().allMatch(ref -> Moves.isApart(ref, whole) || isOwn(ref, made.get()))) {
       return Optional.empty();
     }
-    var push = PeerLowering.first(part);
+    var push = PeerLowering.combination(part);
     var memory = new MemoryArguments();
     var loop = ElementwiseKernel.loop(part.rank, parts, memory);
     return push.isVectorized() && bytes(loop, made.get()) % Alignment.VECTOR == 0

@@ -122,7 +122,7 @@ record ReducedElements(ImmutableList<Part> parts, TensorRef made, int unit) {
       return Optional.empty();
     }
     var made = found.get();
-    var share = PeerLowering.first(part);
+    var share = PeerLowering.combination(part);
     var result = part.result(0);
     // A share may lie in the rank's own slice, whose elements the same thread has just read.
     boolean inPlace = share.from().get(part.self).equals(part.own(result));
@@ -147,12 +147,13 @@ record ReducedElements(ImmutableList<Part> parts, TensorRef made, int unit) {
     return collective.kind() == Kind.REDUCE_SCATTER
         && collective.variant() == Variant.ONE_SHOT
         && collective.operands().size() == 1
-        && collective.startBarrier();
+        && collective.startBarrier()
+        && !collective.epilogue().isFused();
   }
 
   /** {@return the launch of the kernel} */
   DeviceStep.Launch launch(CollectiveAddresses part) {
-    var share = PeerLowering.first(part);
+    var share = PeerLowering.combination(part);
     var memory = new MemoryArguments();
     var loop = ElementwiseKernel.loop(part.rank, parts, memory);
     int width = loop.vectors().width();

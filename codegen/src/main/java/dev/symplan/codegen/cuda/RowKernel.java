@@ -158,7 +158,26 @@ final class RowKernel {
         stream, text, Math.ceilDiv(rows, threads.together()), MAX_BLOCKS, threads.block(), label);
   }
 
-  /** The vectors that all elements of rows in memory lie for. */
+  /**
+   * What a block does with rows in a kernel that does something else with them before.
+   *
+   * @param statements for the rows from {@code first} on; threads have a {@code lane}
+   * @param threads how rows are divided among them
+   */
+  record Rows(String statements, RowThreads threads) {}
+
+  /**
+   * {@return statements for a part of another kernel's rows}
+   *
+   * @param memory the arguments of the kernel that they become a part of
+   * @param most threads of a block, if there are rows enough
+   */
+  Rows rows(MemoryArguments memory, int most) {
+    var threads = RowThreads.of(rows, elements, inOrder, across, vectors()).wider(rows, most);
+    return new Rows(new RowWriter(this, nodes, stores, threads).rows(memory), threads);
+  }
+
+  /** The vectors that all elements of rows lie for. */
   private Vectors vectors() {
     var locations = new RowLocations(rowSizes, innerSizes);
     var all = new ArrayList<Location>();

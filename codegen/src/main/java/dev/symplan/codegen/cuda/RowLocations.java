@@ -61,10 +61,14 @@ final class RowLocations {
 
   /** {@return whether a vector's elements are side by side, or one} */
   boolean isWide(Location location, int width) {
-    if (location.memory().isEmpty() || innerSizes.isEmpty()) {
+    if (innerSizes.isEmpty()) {
       return false;
     }
     boolean flat = isFlat(location);
+    if (location.memory().isEmpty()) {
+      // A block's own memory begins as a vector may, and rows in it are whole vectors.
+      return flat && innerSizes.stream().reduce(1, Math::multiplyExact) % width == 0;
+    }
     if (!flat && isSpread(location)) {
       return innerSizes.get(innerSizes.length() - 1) % width == 0;
     }

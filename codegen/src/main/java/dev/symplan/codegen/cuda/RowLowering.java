@@ -11,6 +11,7 @@ import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -33,12 +34,20 @@ final class RowLowering {
   private final Map<TensorRef, Integer> made = new HashMap<>();
   private final Map<Integer, Integer> passed = new HashMap<>();
 
-  private RowLowering(int rank, Fused fused) {
+  /** The tensor whose rows a block has in memory of its own, if there is one, and their name. */
+  private final Optional<TensorRef> held;
+
+  private final String heldRow;
+
+  private RowLowering(
+      int rank, int rows, List<Part> parts, Optional<TensorRef> held, String heldRow) {
     this.rank = rank;
-    this.rows = fused.rows();
-    var first = Parts.typeOf(fused.parts().getFirst().results().getFirst());
+    this.rows = rows;
+    this.held = held;
+    this.heldRow = heldRow;
+    var first = Parts.typeOf(parts.getFirst().results().getFirst());
     var longest = ImmutableLongArray.of();
-    for (var part : fused.parts()) {
+    for (var part : parts) {
       for (var result : part.results()) {
         longest = longer(longest, inner(Parts.typeOf(result)));
       }
@@ -79,9 +88,22 @@ final class RowLowering {
    * @throws UnsupportedOnGpu when one of them cannot be part of it
    */
   static DeviceStep.Launch fused(int rank, Fused fused) {
-    var lowering = new RowLowering(rank, fused);
+    var lowering = new RowLowering(rank, fused.rows(), fused.parts(), Optional.empty(), "");
     fused.parts().forEach(lowering::part);
     return lowering.kernel.build(fused.stream(), fused.parts().getLast().name());
+  }
+
+  /**
+   * {@return a kernel that runs the parts on rows of which a block holds one tensor's}
+   *
+   * @param held that tensor, in the order of its elements
+   * @param heldRow what a block's memory with a row of it is called
+   * @throws UnsupportedOnGpu when one of the parts cannot be part of it
+   */
+  static RowKernel behind(int rank, int rows, List<Part> parts, TensorRef held, String heldRow) {
+    var lowering = new RowLowering(rank, rows, parts, Optional.of(held), heldRow);
+    parts.forEach(lowering::part);
+    return lowering.kernel;
   }
 
   private void part(Part part) {
@@ -175,7 +197,37 @@ final class RowLowering {
     for (int dim = Math.max(0, rows - skipped); dim < ref.type().rank(); dim++) {
       full |= ref.type().size(dim) != 1;
     }
+    if (held.isPresent() && isSame(ref, held.get())) {
+      return kernel.load(heldLocation(ref), full);
+    }
     return kernel.load(location(ref, as), full);
+  }
+
+  /** {@return whether two tensors are the same elements in the same order} */
+  static boolean isSame(TensorRef a, TensorRef b) {
+    return a.arena() == b.arena()
+        && a.index() == b.index()
+        && a.offset() == b.offset()
+        && a.type().dtype() == b.type().dtype()
+        && a.type().numel() == b.type().numel()
+        && a.type().isContiguous()
+        && b.type().isContiguous();
+  }
+
+  /** Where a block has the elements of a row: all are there, side by side. */
+  private Location heldLocation(TensorRef ref) {
+    var strides = new long[inner.length()];
+    long stride = 1;
+    for (int dim = strides.length - 1; dim >= 0; dim--) {
+      strides[dim] = stride;
+      stride *= inner.get(dim);
+    }
+    return new Location(
+        Optional.empty(),
+        heldRow,
+        ref.type().dtype(),
+        ImmutableLongArray.copyOf(new long[rows]),
+        ImmutableLongArray.copyOf(strides));
   }
 
   /**

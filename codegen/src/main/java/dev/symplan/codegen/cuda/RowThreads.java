@@ -42,6 +42,20 @@ record RowThreads(int perRow, int together, boolean across, Vectors vectors) {
     return new RowThreads(perRow, together, across, own);
   }
 
+  /**
+   * {@return blocks that take more rows at once, as long as there are rows for all blocks that meet
+   * peers}
+   *
+   * @param most threads of a block
+   */
+  RowThreads wider(long rows, int most) {
+    int wide = together;
+    while (!across && rows > (long) wide * DeviceProgram.MAX_BLOCKS && 2 * perRow * wide <= most) {
+      wide *= 2;
+    }
+    return new RowThreads(perRow, wide, across, vectors);
+  }
+
   private static int perRow(long rows, long elements, boolean across, int width) {
     if (!across && elements > 8 * WARP) {
       // Fewer threads have more loads under way each, and less to bring together.

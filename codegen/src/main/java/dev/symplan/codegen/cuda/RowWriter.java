@@ -52,9 +52,7 @@ final class RowWriter {
    * @param memory its arguments, which this adds to
    */
   String kernel(MemoryArguments memory) {
-    write();
-    var start = start(memory);
-    long rows = kernel.rows();
+    var statements = rows(memory);
     int together = threads.together();
     return CTypes.PRELUDE
         + threads.vectors().type()
@@ -65,8 +63,18 @@ final class RowWriter {
           [[maybe_unused]] const unsigned lane = %s;
           for (long long first = (long long)blockIdx.x * %s; first < %s; first += (long long)gridDim.x * %s) {
         """
-            .formatted(threads.block(), threads.lane(), together, rows, together)
-        + (together == 1
+            .formatted(threads.block(), threads.lane(), together, kernel.rows(), together)
+        + statements
+        + "  }\n}\n";
+  }
+
+  /** {@return statements for the rows from {@code first} on that a block takes together} */
+  String rows(MemoryArguments memory) {
+    write();
+    var start = start(memory);
+    long rows = kernel.rows();
+    int together = threads.together();
+    return (together == 1
             ? "    const long long row = first;\n"
             : rows % together == 0
                 ? "    const long long row = first + %s;\n".formatted(threads.row())
@@ -77,8 +85,7 @@ final class RowWriter {
                 """
                     .formatted(threads.row(), rows))
         + start
-        + body
-        + "  }\n}\n";
+        + body;
   }
 
   /**

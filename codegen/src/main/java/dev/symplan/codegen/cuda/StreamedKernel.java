@@ -89,7 +89,7 @@ final class StreamedKernel {
             }
           }
         }
-        for (; k < $INNER; k += $WARPS * 32 * $DEPTH) {
+      $AWAIT  for (; k < $INNER; k += $WARPS * 32 * $DEPTH) {
           const int ahead = k + $WARPS * 32 * $DEPTH;
           #pragma unroll
           for (int j = 0; j < $DEPTH; j++) {
@@ -176,9 +176,14 @@ final class StreamedKernel {
   /** What is the number of the product where its matrix is read. */
   private final String selector;
 
-  private StreamedKernel(MemoryArguments memory, ImmutableList<Product> products, String selector) {
+  /** Whether nothing before the launch writes the matrices. */
+  private final boolean constant;
+
+  private StreamedKernel(
+      MemoryArguments memory, ImmutableList<Product> products, String selector, boolean constant) {
     this.memory = memory;
     this.selector = selector;
+    this.constant = constant;
     this.products = products;
     this.product = products.getFirst();
   }
@@ -188,9 +193,10 @@ final class StreamedKernel {
    *
    * @param products with the same vectors
    * @param lines how many times 16 rows a block has
+   * @param constant whether nothing before the launch writes the matrices
    */
-  static Launch ofEach(ImmutableList<Product> products, int lines) {
-    return new StreamedKernel(new MemoryArguments(), products, "which").ofEach(lines);
+  static Launch ofEach(ImmutableList<Product> products, int lines, boolean constant) {
+    return new StreamedKernel(new MemoryArguments(), products, "which", constant).ofEach(lines);
   }
 
   /**
@@ -200,10 +206,17 @@ final class StreamedKernel {
    * @param memory which the rest uses, too
    * @param rest statements that have {@code product0}, {@code product1} and the index {@code i} of
    *     the element in both results
+   * @param constant whether nothing before the launch writes the matrices
    */
   static Launch ofBoth(
-      MemoryArguments memory, Product one, Product other, String rest, String label) {
-    return new StreamedKernel(memory, ImmutableList.of(one, other), "i / 2").ofBoth(rest, label);
+      MemoryArguments memory,
+      Product one,
+      Product other,
+      String rest,
+      boolean constant,
+      String label) {
+    return new StreamedKernel(memory, ImmutableList.of(one, other), "i / 2", constant)
+        .ofBoth(rest, label);
   }
 
   private Launch ofEach(int lines) {
@@ -260,6 +273,7 @@ final class StreamedKernel {
     var text =
         TEXT.replace("$RESULTS\n", results)
             .replace("$FIRST", first)
+            .replace("$AWAIT", constant ? "  %s\n".formatted(Kernel.AWAIT_BEFORE) : "")
             .replace("$MATRIX_LEADING", of(each -> number(each.left().leading())))
             .replace("$MATRIX", of(this::matrix))
             .replace("$RIGHT_LEADING", number(product.right().leading()))

@@ -115,12 +115,19 @@ final class StreamedProduct {
    *
    * @param products at least one; each {@linkplain #joins may join} those before it
    */
-  static Launch launch(ImmutableList<Product> products) {
-    var launch = StreamedKernel.ofEach(products, lines(products.getFirst()));
+  static Launch launch(ImmutableList<Product> products, ConstantInputs constants) {
+    var launch =
+        StreamedKernel.ofEach(
+            products, lines(products.getFirst()), areConstant(products.stream(), constants));
     return products.size() == 1
         ? launch
         : launch.with(
             products.stream().map(StreamedProduct::share).collect(ImmutableList.toImmutableList()));
+  }
+
+  /** Whether matrices may be read ahead of what is before the launch. */
+  private static boolean areConstant(Stream<Product> products, ConstantInputs constants) {
+    return products.allMatch(product -> constants.contains(product.left().address()));
   }
 
   private static Share share(Product product) {
@@ -133,7 +140,8 @@ final class StreamedProduct {
    *
    * @param other may {@linkplain #joins join} the first
    */
-  static Optional<Launch> launch(int rank, Product one, Product other, Fused fused) {
+  static Optional<Launch> launch(
+      int rank, Product one, Product other, Fused fused, ConstantInputs constants) {
     long elements = one.rows() * one.columns();
     boolean fits =
         // As many rows of a block, whether or not two matrices share them.
@@ -173,7 +181,14 @@ final class StreamedProduct {
     var memory = new MemoryArguments();
     return ElementwiseKernel.statements(rank, fused.parts(), memory, given)
         .map(
-            rest -> StreamedKernel.ofBoth(memory, one, other, rest, fused.parts().getLast().name()))
+            rest ->
+                StreamedKernel.ofBoth(
+                    memory,
+                    one,
+                    other,
+                    rest,
+                    areConstant(Stream.of(one, other), constants),
+                    fused.parts().getLast().name()))
         .map(
             launch ->
                 launch.with(

@@ -13,6 +13,7 @@ import dev.symplan.ir.testkit.Golden;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import java.io.IOException;
@@ -40,6 +41,16 @@ class KernelTextsTest {
           Variant.TWO_SHOT_PUSH,
           Variant.PUSH,
           Variant.COPY_ENGINE);
+
+  /** Refuses no workspace for its size. */
+  private static final Target ROOMY =
+      TargetFile.read(
+          new SourceFile(
+              "roomy.json",
+              """
+              {"format": "symplan-target", "version": 1, "name": "roomy", "base": "h200x4",
+               "workspace_bytes": 1073741824}
+              """));
 
   private static final String SMALL = "[37, 5]";
 
@@ -106,6 +117,11 @@ class KernelTextsTest {
     }
     kernels.addAll(pushed("convert_element_type(x, torch.bfloat16)", 0));
     kernels.addAll(pushed("convert_element_type(x, torch.float64)", 1));
+    for (var variant : List.of(Variant.ONE_SHOT, Variant.ONE_SHOT_PUSH)) {
+      kernels.addAll(behind("bf16[2048, 4096]", variant));
+      kernels.addAll(behind("f32[16, 1000]", variant));
+      kernels.addAll(behind("f16[3, 5, 64]", variant));
+    }
     Nvcc.check(List.copyOf(kernels));
   }
 
@@ -119,6 +135,30 @@ class KernelTextsTest {
                 .formatted(conversion, dim),
             ImmutableMap.of("all_gather", Variant.PUSH));
     assertThat(programs.getFirst().steps()).hasSize(1);
+    return Nvcc.kernels(programs);
+  }
+
+  /** The kernel of an all_reduce and a norm. */
+  private static Set<String> behind(String type, Variant variant) {
+    var programs =
+        lowerOps(
+            ROOMY,
+            type,
+            """
+            s = _c10d_functional::all_reduce(x, "sum", "g")
+              w = _c10d_functional::wait_tensor(s)
+              a = aten::add.Tensor(x, w)
+              q = aten::pow.Tensor_Scalar(a, 2)
+              m = aten::mean.dim(q, [-1], True)
+              e = aten::rsqrt(m)
+              r = aten::mul.Tensor(a, e)
+            """
+                .stripTrailing(),
+            ImmutableMap.of("all_reduce", variant));
+    assertThat(programs.getFirst().steps())
+        .singleElement()
+        .isInstanceOfSatisfying(
+            DeviceStep.Launch.class, launch -> assertThat(launch.shares()).hasSize(2));
     return Nvcc.kernels(programs);
   }
 

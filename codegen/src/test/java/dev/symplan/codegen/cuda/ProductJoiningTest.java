@@ -28,6 +28,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** What shares a launch, and what must not. */
 class ProductJoiningTest {
+  private static final ConstantInputs CONSTANTS = ConstantInputs.of(List.of());
   private static final int VECTORS = 4;
   private static final long INNER = 256;
   private static final long ROWS = 6144;
@@ -106,13 +107,13 @@ class ProductJoiningTest {
   }
 
   private static ImmutableList<DeviceStep> join(DeviceStep... steps) {
-    var joining = new ProductJoining(0);
+    var joining = new ProductJoining(0, CONSTANTS);
     Arrays.stream(steps).forEach(joining::add);
     return joining.build();
   }
 
   private static ImmutableList<DeviceStep> join(Product one, Product other, Fused fused) {
-    var joining = new ProductJoining(0);
+    var joining = new ProductJoining(0, CONSTANTS);
     joining.add(one);
     joining.add(other);
     joining.add(fused);
@@ -223,7 +224,7 @@ class ProductJoiningTest {
   /** A block has rows of two matrices at most. */
   @Test
   void elementwiseOpsOfThreeProductsStayApart() {
-    var joining = new ProductJoining(0);
+    var joining = new ProductJoining(0, CONSTANTS);
     joining.add(product("a", 0, GATE));
     joining.add(product("b", 1, UP));
     joining.add(product("c", 2, 4 << 20));

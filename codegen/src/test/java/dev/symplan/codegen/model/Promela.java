@@ -41,8 +41,8 @@ final class Promela {
 
   private Promela(Sequence sequence) {
     this.sequence = sequence;
-    this.tags = (int) sequence.steps().stream().filter(step -> !(step instanceof Read)).count();
-    for (var step : sequence.steps()) {
+    this.tags = (int) all(sequence).filter(step -> !(step instanceof Read)).count();
+    for (var step : all(sequence).toList()) {
       switch (step) {
         case Write(var buffer) -> cut(buffer);
         case Read(var buffer) -> cut(buffer);
@@ -62,6 +62,16 @@ final class Promela {
         places.addAll(List.of(0L, 1L));
       }
     }
+  }
+
+  /** All steps, those of epilogues included. */
+  private static Stream<Sequence.Step> all(Sequence sequence) {
+    return sequence.steps().stream()
+        .flatMap(
+            step ->
+                step instanceof Collective c
+                    ? Stream.concat(Stream.of(step), c.epilogue().stream())
+                    : Stream.of(step));
   }
 
   static String of(Sequence sequence) {
@@ -181,30 +191,42 @@ final class Promela {
   private List<String> lines(int rank) {
     var lines = new ArrayList<String>();
     Map<String, Integer> written = new HashMap<>();
-    int tag = 0;
-    for (var step : sequence.steps()) {
-      switch (step) {
-        case Write(var buffer) -> {
-          written.put(buffer, ++tag);
-          lines.add(local(rank, buffer, "%s = tag(" + tag + ")") + "  /* write " + buffer + " */");
-        }
-        case Read(var buffer) ->
-            lines.add(
-                local(rank, buffer, "assert(%s == tag(" + written.get(buffer) + "))")
-                    + "  /* read "
-                    + buffer
-                    + " */");
-        case Collective c -> {
-          int found = Objects.requireNonNull(written.get(c.operand()));
-          tag++;
-          for (var transfer : transfers(c, rank)) {
-            lines.addAll(lines(rank, c, transfer, found, tag));
+    sequence.steps().forEach(step -> add(rank, step, lines, written));
+    return lines;
+  }
+
+  /**
+   * @param written by buffer, the tag of the last step that wrote it; {@code ""} has the last tag
+   */
+  private void add(int rank, Sequence.Step step, List<String> lines, Map<String, Integer> written) {
+    switch (step) {
+      case Write(var buffer) -> {
+        int tag = written.merge("", 1, Integer::sum);
+        written.put(buffer, tag);
+        lines.add(local(rank, buffer, "%s = tag(" + tag + ")") + "  /* write " + buffer + " */");
+      }
+      case Read(var buffer) ->
+          lines.add(
+              local(rank, buffer, "assert(%s == tag(" + written.get(buffer) + "))")
+                  + "  /* read "
+                  + buffer
+                  + " */");
+      case Collective c -> {
+        int found = Objects.requireNonNull(written.get(c.operand()));
+        int tag = written.merge("", 1, Integer::sum);
+        written.put(c.result(), tag);
+        var transfers = transfers(c, rank);
+        for (int i = 0; i < transfers.size(); i++) {
+          if (i > 0 && transfers.get(i) instanceof Barrier) {
+            c.epilogue().forEach(own -> add(rank, own, lines, written));
           }
-          written.put(c.result(), tag);
+          lines.addAll(lines(rank, c, transfers.get(i), found, tag));
+        }
+        if (!(transfers.getLast() instanceof Barrier)) {
+          c.epilogue().forEach(own -> add(rank, own, lines, written));
         }
       }
     }
-    return lines;
   }
 
   private String local(int rank, String buffer, String statement) {

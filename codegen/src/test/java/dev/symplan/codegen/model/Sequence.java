@@ -34,6 +34,7 @@ record Sequence(
    * @param start whether the group meets before
    * @param end whether it meets after
    * @param rows whether slices are rows that lie between those of others
+   * @param epilogue local ops between what it moves and its end
    */
   record Collective(
       VariantSpec spec,
@@ -42,27 +43,33 @@ record Sequence(
       String group,
       boolean start,
       boolean end,
-      boolean rows)
+      boolean rows,
+      ImmutableList<Step> epilogue)
       implements Step {
 
     Collective(VariantSpec spec, String operand, String result) {
-      this(spec, operand, result, ALL, true, true, false);
+      this(spec, operand, result, ALL, true, true, false, ImmutableList.of());
     }
 
     Collective in(String other) {
-      return new Collective(spec, operand, result, other, start, end, rows);
+      return new Collective(spec, operand, result, other, start, end, rows, epilogue);
     }
 
     Collective noStart() {
-      return new Collective(spec, operand, result, group, false, end, rows);
+      return new Collective(spec, operand, result, group, false, end, rows, epilogue);
     }
 
     Collective noEnd() {
-      return new Collective(spec, operand, result, group, start, false, rows);
+      return new Collective(spec, operand, result, group, start, false, rows, epilogue);
+    }
+
+    Collective with(Step... ops) {
+      return new Collective(
+          spec, operand, result, group, start, end, rows, ImmutableList.copyOf(ops));
     }
 
     Collective ofRows() {
-      return new Collective(spec, operand, result, group, start, end, true);
+      return new Collective(spec, operand, result, group, start, end, true, epilogue);
     }
   }
 

@@ -130,6 +130,34 @@ class SequenceModelTest {
   }
 
   @Test
+  void epiloguesRunBeforeTheEnd() {
+    safe(
+        "epilogue",
+        "Ops between what a collective moves and its end: they write what no peer reads.",
+        new Write("a"),
+        reduce("a", "b").with(new Read("b"), new Write("b"), new Write("c")),
+        new Read("c"),
+        reduce("c", "d").with(new Read("d"), new Read("b")));
+    unsafe(new Write("a"), reduce("a", "b").with(new Read("b"), new Write("a")), new Read("a"));
+    // The end of the second may stand in for that of the first only behind its epilogue.
+    safe(
+        "epilogue-end",
+        "The first collective's end: the second's stands in for it, whose epilogue does not write"
+            + " a.",
+        new Write("a"),
+        new Write("c"),
+        reduce("a", "b").noEnd(),
+        reduce("c", "d").noStart().with(new Read("d"), new Write("e")),
+        new Read("e"));
+    unsafe(
+        new Write("a"),
+        new Write("c"),
+        reduce("a", "b").noEnd(),
+        reduce("c", "d").noStart().with(new Read("d"), new Write("a")),
+        new Read("a"));
+  }
+
+  @Test
   void collectivesOnEachOthersMemoryMustMeetBetween() {
     safe(
         "shared-memory",

@@ -75,6 +75,7 @@ final class Steps {
         start,
         end,
         Optional.empty(),
+        Instruction.Epilogue.NONE,
         "c",
         Span.NONE);
   }

@@ -115,6 +115,60 @@ class MemoryLimitTest {
         .hasMessageContaining("--donate");
   }
 
+  /** Forward and backward with sharded weights; each whole waits for its gradient. */
+  private static final String SHARDED =
+      """
+      graph version 1
+
+      group fsdp = [0, 1, 2, 3]
+
+      graph step(x: f32[64, 1024], u: f32[256, 1024], v: f32[256, 1024], w: f32[256, 1024]) {
+        a = _c10d_functional::all_gather_into_tensor(u, 4, "fsdp")
+        first = _c10d_functional::wait_tensor(a)
+        h = aten::mm(x, first)
+        b = _c10d_functional::all_gather_into_tensor(v, 4, "fsdp")
+        second = _c10d_functional::wait_tensor(b)
+        k = aten::mm(h, second)
+        c = _c10d_functional::all_gather_into_tensor(w, 4, "fsdp")
+        third = _c10d_functional::wait_tensor(c)
+        m = aten::mm(k, third)
+        r = aten::t(third)
+        dk = aten::mm(m, r)
+        s = aten::t(second)
+        dh = aten::mm(dk, s)
+        t = aten::t(first)
+        dx = aten::mm(dh, t)
+        return dx
+      }
+      """;
+
+  @Test
+  void gathersAgainWhatWaits() {
+    long least = least(SHARDED).orElseThrow();
+    assertThat(least).isLessThan(bytes(plan(SHARDED)));
+    var low = plan(SHARDED, OptionalLong.of(least));
+    assertThat(bytes(low)).isLessThanOrEqualTo(least);
+    assertThat(again(low)).containsExactlyInAnyOrder("a", "b");
+    assertThat(low.forRank(0).collectives()).hasSize(5);
+    assertThat(low.rewrites())
+        .filteredOn(rewrite -> rewrite.action() == Action.RECOMPUTED)
+        .extracting(rewrite -> rewrite.detail())
+        .containsExactlyInAnyOrder(
+            "1 op, with 1 gather, before dh", "1 op, with 1 gather, before dx");
+  }
+
+  /** Ranks that run other ops would each decide by itself. */
+  @Test
+  void onlyRanksThatRunTheSameGatherAgain() {
+    var graph = SHARDED.indexOf("graph step");
+    var own = SHARDED.substring(graph).replace(") {", ") ranks [%s] {");
+    var both =
+        SHARDED.substring(0, graph)
+            + own.formatted("0, 1")
+            + own.formatted("2, 3").replace("return dx", "n = aten::neg(dx)\n  return n");
+    assertThat(again(plan(both, least(both)))).isEmpty();
+  }
+
   /** Between the two uses of k stands a peak; with k as a given op, only some can run again. */
   private static Optional<String> recomputed(String op) {
     var text =

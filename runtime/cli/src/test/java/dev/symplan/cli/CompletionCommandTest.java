@@ -68,7 +68,7 @@ class CompletionCommandTest {
 
   @Test
   void completesValuesOfOptions() throws Exception {
-    assertThat(offered("symplan", "compile", "--target", "h100")).contains("h100x8");
+    assertThat(offered("symplan", "compile", "--target", "h100")).contains("h100x4", "h100x8");
     assertThat(offered("symplan", "run", "--product-algorithms", "")).contains("TIMED");
   }
 }

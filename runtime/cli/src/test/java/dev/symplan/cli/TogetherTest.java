@@ -3,17 +3,22 @@ package dev.symplan.cli;
 import static dev.symplan.cli.Ran.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.base.Splitter;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Several graphs as one program, from the command line. */
 class TogetherTest {
@@ -64,6 +69,48 @@ class TogetherTest {
                   .toArray(String[]::new));
       assertThat(ran.out()).contains("ok: all 20 outputs agree");
       assertThat(ran.code()).isZero();
+    }
+  }
+
+  /** Each has several graphs, what PyTorch was given, and what it gave. */
+  @ParameterizedTest
+  @CsvSource({"fsdp_mlp_train_step, 20", "llama_prefill_decode, 4"})
+  void programsOfTheSamplesComputeWhatPyTorchComputed(String name, int outputs) {
+    for (var options :
+        List.of(
+            "",
+            "--one-by-one",
+            "--one-by-one --inputs external --results external",
+            "--no-overlap --target h100x8")) {
+      var args = new ArrayList<>(List.of("run", CASES.resolve(name).toString(), "--check"));
+      args.addAll(Splitter.on(' ').omitEmptyStrings().splitToList(options));
+      if (Files.exists(CASES.resolve(name).resolve("weights.json"))) {
+        args.addAll(List.of("--weights", CASES.resolveSibling("serving/checkpoint").toString()));
+      }
+      var ran = run(args.toArray(String[]::new));
+      assertThat(ran.out())
+          .as(ran.toString())
+          .contains("ok: all %s outputs agree".formatted(outputs));
+      assertThat(ran.code()).isZero();
+    }
+  }
+
+  /** The wholes of the first gathers do not wait for the backward graph: they come again. */
+  @Test
+  void aTrainingStepInLessMemoryGathersAgain() {
+    var step = CASES.resolve("fsdp_mlp_train_step").toString();
+    var refused = run("compile", step, "--bucket", "off", "--memory-limit", "1");
+    var least = Pattern.compile("allow at least ([0-9]+) bytes").matcher(refused.err());
+    assertThat(least.find()).as(refused.err()).isTrue();
+    var limit = least.group(1);
+    assertThat(run("compile", step, "--bucket", "off", "--memory-limit", limit).out())
+        .containsPattern("all_gather_into_tensor.* is computed again by 1 op, with 1 gather");
+    for (var how : List.of(List.<String>of(), List.of("--one-by-one"))) {
+      var args =
+          new ArrayList<>(
+              List.of("run", step, "--check", "--bucket", "off", "--memory-limit", limit));
+      args.addAll(how);
+      assertThat(run(args.toArray(String[]::new)).out()).contains("ok: all 20 outputs agree");
     }
   }
 

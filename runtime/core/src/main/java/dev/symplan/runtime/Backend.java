@@ -40,6 +40,14 @@ public interface Backend {
   }
 
   /**
+   * Looks for ops that have no implementation here. It allocates nothing, and asks no other
+   * process.
+   *
+   * @throws RunException for the first one, with its line
+   */
+  default void requireOps(Executable executable) {}
+
+  /**
    * {@return the bytes in use of each rank's device, by whomever, as its driver counts them; none
    * if the backend has no devices} That a process uses a device at all takes memory, too, which the
    * first call includes. So what a session takes is the difference between two calls.

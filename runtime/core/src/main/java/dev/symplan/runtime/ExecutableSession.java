@@ -79,13 +79,19 @@ public abstract class ExecutableSession implements Session {
   public final void run() {
     requireOpen();
     next = 0;
-    execute(ALL);
+    execute(ALL, 1);
   }
 
   @Override
   public final void run(String graph) {
+    run(graph, 1);
+  }
+
+  @Override
+  public final void run(String graph, int times) {
     requireOpen();
     int index = index(graph);
+    requireRepeatable(index, times);
     if (bound && graphs.size() > 1) {
       throw new IllegalStateException(
           "the caller's memory is bound, and only run() of all graphs can use it: graph '%s' cannot run alone"
@@ -99,9 +105,22 @@ public abstract class ExecutableSession implements Session {
               : "graph '%s' needs results of graph '%s': run that graph first"
                   .formatted(graph, graphs.get(index - 1).name()));
     }
-    execute(index);
+    execute(index, times);
     begun = isAwaited(next) ? begun : index;
     next = (index + 1) % graphs.size();
+  }
+
+  private void requireRepeatable(int graph, int times) {
+    if (times < 1) {
+      throw new IllegalArgumentException("%s runs".formatted(times));
+    }
+    var name = graphs.get(graph).name();
+    int after = (graph + 1) % graphs.size();
+    if (times > 1 && (isAwaited(graph) || isAwaited(after))) {
+      throw new IllegalStateException(
+          "graph '%s' cannot run %s times at once: it hands results on, or takes those of another"
+              .formatted(name, times));
+    }
   }
 
   /** Whether a graph takes what those before it made, so that no other one may run now. */
@@ -126,10 +145,10 @@ public abstract class ExecutableSession implements Session {
   }
 
   /**
-   * Runs a graph on all ranks to its end, or {@link #ALL}. All that came before it in the program
-   * has run.
+   * Runs a graph on all ranks to its end, or {@link #ALL}, so many times. All that came before it
+   * in the program has run.
    */
-  protected abstract void execute(int graph);
+  protected abstract void execute(int graph, int times);
 
   @Override
   public final Optional<HostTensor> input(int rank, int index) {

@@ -170,6 +170,19 @@ public interface Session extends AutoCloseable {
   void run(String graph);
 
   /**
+   * Runs an independent graph so many times, one after the other, as {@link #run(String)} does.
+   * Devices do not wait for the host between the runs, so that a loop of decoding which keeps its
+   * position, caches and tokens in inputs needs the host only at its end. Outputs are those of the
+   * last run. All processes of a session ask for the same.
+   *
+   * @throws IllegalArgumentException when no graph is called so, or it is to run less than once
+   * @throws IllegalStateException as {@link #run(String)}, or when the graph needs results of
+   *     another one, or another one needs its results
+   * @throws RunException as {@link #run(String)}
+   */
+  void run(String graph, int times);
+
+  /**
    * Gives up the graphs that were to take what others made: an independent one comes next. All
    * processes of a session do the same.
    */

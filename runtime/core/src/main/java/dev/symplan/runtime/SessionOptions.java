@@ -4,6 +4,7 @@ import dev.symplan.runtime.launch.Launch;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.OptionalInt;
 
 /**
  * Options of a session.
@@ -17,6 +18,10 @@ import java.util.Optional;
  * @param products how the algorithms of products are picked, the same in all processes
  * @param callerMemory whether the caller {@linkplain Session#bind binds} memory before the first
  *     run, so that the session needs none for external inputs and outputs
+ * @param dependentLaunches whether kernels on GPUs may begin while the kernel before them still
+ *     runs, and wait for it themselves (programmatic dependent launch)
+ * @param device which of the GPUs that this process sees is that of its only rank; empty for the
+ *     one that the launcher implies, or the first
  */
 public record SessionOptions(
     Optional<Duration> timeout,
@@ -24,45 +29,92 @@ public record SessionOptions(
     Optional<World> world,
     boolean multicast,
     ProductAlgorithms products,
-    boolean callerMemory) {
+    boolean callerMemory,
+    boolean dependentLaunches,
+    OptionalInt device) {
 
   /**
    * The backend's timeout, and what the environment says of processes; no multicast; products by
-   * the fastest algorithms.
+   * the fastest algorithms; kernels that begin as early as they may.
    */
   public static final SessionOptions DEFAULT =
       new SessionOptions(
-          Optional.empty(), Launch.AUTO, Optional.empty(), false, ProductAlgorithms.TIMED, false);
+          Optional.empty(),
+          Launch.AUTO,
+          Optional.empty(),
+          false,
+          ProductAlgorithms.TIMED,
+          false,
+          true,
+          OptionalInt.empty());
 
   public SessionOptions {
     if (timeout.isPresent() && !timeout.get().isPositive()) {
       throw new IllegalArgumentException("a timeout of " + timeout.get());
     }
+    if (device.isPresent() && device.getAsInt() < 0) {
+      throw new IllegalArgumentException("device " + device.getAsInt());
+    }
   }
 
   public SessionOptions withTimeout(Duration newTimeout) {
     return new SessionOptions(
-        Optional.of(newTimeout), launch, world, multicast, products, callerMemory);
+        Optional.of(newTimeout),
+        launch,
+        world,
+        multicast,
+        products,
+        callerMemory,
+        dependentLaunches,
+        device);
   }
 
   public SessionOptions withLaunch(Launch newLaunch) {
-    return new SessionOptions(timeout, newLaunch, world, multicast, products, callerMemory);
+    return new SessionOptions(
+        timeout, newLaunch, world, multicast, products, callerMemory, dependentLaunches, device);
   }
 
   public SessionOptions withWorld(World newWorld) {
     return new SessionOptions(
-        timeout, launch, Optional.of(newWorld), multicast, products, callerMemory);
+        timeout,
+        launch,
+        Optional.of(newWorld),
+        multicast,
+        products,
+        callerMemory,
+        dependentLaunches,
+        device);
   }
 
   public SessionOptions withMulticast(boolean value) {
-    return new SessionOptions(timeout, launch, world, value, products, callerMemory);
+    return new SessionOptions(
+        timeout, launch, world, value, products, callerMemory, dependentLaunches, device);
   }
 
   public SessionOptions withProducts(ProductAlgorithms algorithms) {
-    return new SessionOptions(timeout, launch, world, multicast, algorithms, callerMemory);
+    return new SessionOptions(
+        timeout, launch, world, multicast, algorithms, callerMemory, dependentLaunches, device);
   }
 
   public SessionOptions withCallerMemory(boolean value) {
-    return new SessionOptions(timeout, launch, world, multicast, products, value);
+    return new SessionOptions(
+        timeout, launch, world, multicast, products, value, dependentLaunches, device);
+  }
+
+  public SessionOptions withDependentLaunches(boolean value) {
+    return new SessionOptions(
+        timeout, launch, world, multicast, products, callerMemory, value, device);
+  }
+
+  public SessionOptions withDevice(int value) {
+    return new SessionOptions(
+        timeout,
+        launch,
+        world,
+        multicast,
+        products,
+        callerMemory,
+        dependentLaunches,
+        OptionalInt.of(value));
   }
 }

@@ -53,7 +53,7 @@ public record Signature(ImmutableList<Slot> inputs, ImmutableList<Slot> outputs)
   public record Slot(String name, Optional<TensorType> type, Use use) {
 
     /** {@return the bytes that the caller gives memory for} */
-    long bytes() {
+    public long bytes() {
       return switch (use) {
         case Use.Direct _, Use.Copied _ -> type.map(TensorType::storageBytes).orElse(0L);
         case Use.Nothing _, Use.OfInput _, Use.OfOutput _ -> 0;

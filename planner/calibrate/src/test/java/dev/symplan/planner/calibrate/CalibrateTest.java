@@ -40,6 +40,12 @@ class CalibrateTest {
   private static final List<Path> MEASURED =
       List.of(FIGURES.resolve("collectives-4xh200.csv"), FIGURES.resolve("collectives-2xh200.csv"));
 
+  private static final List<Path> MEASURED_H100 =
+      List.of(
+          FIGURES.resolve("collectives-2xh100.csv"),
+          FIGURES.resolve("overlap-2xh100.csv"),
+          FIGURES.resolve("machine-2xh100.csv"));
+
   private static final String HEADER = "kind,variant,dtype,bytes,ranks,micros\n";
 
   private static final String BETWEEN = "kind,variant,bytes,ranks,hosts,micros\n";
@@ -59,6 +65,15 @@ class CalibrateTest {
         .as("the command in docs/targets.md gives the built-in target again")
         .isEqualTo(TargetFile.toJson(Target.H200_X4));
     assertThat(calibration.agreement()).isGreaterThanOrEqualTo(0.95);
+  }
+
+  @Test
+  void theBuiltInTargetOfH100IsWhatItsPointsGive() {
+    var calibration = Calibration.of(Points.read(MEASURED_H100), Target.H200_X4, "h100x4");
+    assertThat(TargetFile.toJson(calibration.target()))
+        .as("the command in docs/targets.md gives the built-in target again")
+        .isEqualTo(TargetFile.toJson(Target.H100_X4));
+    assertThat(calibration.agreement()).isGreaterThanOrEqualTo(0.93);
   }
 
   @Test

@@ -33,12 +33,22 @@ final class GroupFiles {
    * @throws CompileException when a file is malformed, or two of them do not fit together
    */
   static ImmutableList<ProcessGroup> read(Path folder) {
+    return groups(
+        files(folder).stream()
+            .map(
+                file ->
+                    Json.parse(SourceReader.read(file), new JsonErrors(DiagnosticCode.BAD_GROUP)))
+            .toList());
+  }
+
+  /**
+   * {@return the groups that some texts give, each as a file does}
+   *
+   * @throws CompileException when two of them do not fit together
+   */
+  static ImmutableList<ProcessGroup> groups(List<Json> texts) {
     var named = MultimapBuilder.linkedHashKeys().arrayListValues().<String, Json>build();
-    for (var file : files(folder)) {
-      Json.parse(SourceReader.read(file), new JsonErrors(DiagnosticCode.BAD_GROUP))
-          .fields()
-          .forEach(named::put);
-    }
+    texts.forEach(text -> text.fields().forEach(named::put));
     return Multimaps.asMap(named).entrySet().stream()
         .map(entry -> group(entry.getKey(), entry.getValue()))
         .collect(ImmutableList.toImmutableList());

@@ -233,6 +233,14 @@ public final class PlanFile {
       json.writeEndObject();
     }
     json.writeEndArray();
+    if (plan.epilogue().isPresent()) {
+      var epilogue = plan.epilogue().get();
+      json.writeObjectFieldStart("epilogue");
+      json.writeStringField("reason", Ascii.toLowerCase(epilogue.reason().name()));
+      json.writeBooleanField("stored", epilogue.stored());
+      json.writeNumberField("saved_us", epilogue.savedMicros());
+      json.writeEndObject();
+    }
     json.writeEndObject();
   }
 

@@ -31,6 +31,7 @@ import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.Frontier;
 import dev.symplan.planner.plan.OrderDecision;
 import dev.symplan.planner.plan.Placement;
@@ -345,7 +346,19 @@ final class PlanFileReader {
         field.get("in_place").bool(),
         field.get("workspace").intValue(),
         field.get("verdicts").list(this::verdict),
-        field.get("args").list(this::arg));
+        field.get("args").list(this::arg),
+        field.find("epilogue").map(PlanFileReader::epilogue));
+  }
+
+  private static Epilogue epilogue(Json field) {
+    try {
+      return new Epilogue(
+          field.get("reason").constant(Epilogue.Reason.class),
+          field.get("stored").bool(),
+          field.get("saved_us").number());
+    } catch (IllegalArgumentException e) {
+      throw field.wrong(e.getMessage());
+    }
   }
 
   private Optional<ReduceOp> reduceOp(Json field) {

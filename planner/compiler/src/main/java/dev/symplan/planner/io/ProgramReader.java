@@ -193,6 +193,30 @@ public final class ProgramReader {
     return of(options, warnings).program(file);
   }
 
+  /**
+   * {@return the program of FX texts that were read already}
+   *
+   * @param texts one for each rank
+   * @param groups what each rank knows of process groups: their names, and their ranks in order
+   * @throws CompileException when a text is malformed, or the ranks do not agree on collectives
+   */
+  public static Program readRanks(
+      List<SourceFile> texts,
+      List<Json> groups,
+      CompileOptions options,
+      Consumer<? super Diagnostic> warnings) {
+    var own = ImmutableSortedMap.<Integer, SourceFile>naturalOrder();
+    for (int rank = 0; rank < texts.size(); rank++) {
+      own.put(rank, texts.get(rank));
+    }
+    var name = texts.getFirst().name();
+    var imported =
+        of(options, warnings)
+            .importOptions(
+                name, stem(name), GroupFiles.groups(groups), texts.size(), options.dims());
+    return FxImporter.read(texts.getFirst(), own.buildOrThrow(), texts.size(), imported, warnings);
+  }
+
   private Program program(SourceFile file) {
     if (PlanFile.isPlan(file.text())) {
       throw new CompileException(

@@ -1,22 +1,29 @@
 package dev.symplan.planner.pipeline;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.pass.Fact;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.order.Recomputation;
 import dev.symplan.planner.pass.place.AllocateMemory;
+import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Rewrite;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Optional;
+import java.util.OptionalDouble;
 
 /**
  * Computes tensors again until the plan takes no more memory than the caller allows. {@link
@@ -85,17 +92,19 @@ final class FitMemory extends GraphPass {
    * @param aim what each draft tries to reach
    */
   private GraphState lower(GraphState state, long limit, long aim, PassContext context) {
-    var now = place(state, context);
+    var now = place(state, limit, context);
     var lowest = now;
     var made = new ArrayList<Rewrite>();
     for (int i = 0; i < MAX_DRAFTS && needed(lowest) > limit; i++) {
       var graphs = ImmutableList.<Graph>builder();
       boolean changed = false;
+      var gathers = gathers(now, context);
       for (int c = 0; c < now.classes().size(); c++) {
         var own = now.analyses().get(c);
         long over = needed(now, now.get(AllocateMemory.PLACED).get(c)) - aim;
         var lowered =
-            Recomputation.lower(own, context.costs(), Recomputation.peak(own) - Math.max(0, over));
+            Recomputation.lower(
+                own, context.costs(), gathers, Recomputation.peak(own) - Math.max(0, over));
         graphs.add(lowered.graph());
         changed |= lowered.graph() != own.graph();
         lowered.made().forEach(again -> made.add(rewrite(again)));
@@ -104,7 +113,7 @@ final class FitMemory extends GraphPass {
         break;
       }
       now =
-          place(now.withGraphs(graphs.build()), context)
+          place(now.withGraphs(graphs.build()), limit, context)
               .with(RECOMPUTED, ImmutableList.copyOf(made));
       lowest = needed(now) < needed(lowest) ? now : lowest;
     }
@@ -113,8 +122,55 @@ final class FitMemory extends GraphPass {
         : lowest.with(RECOMPUTED, ImmutableList.of());
   }
 
-  private GraphState place(GraphState state, PassContext context) {
-    return Pipeline.run(allocate, Pipeline.runAll(draft, state, context), context);
+  /** What makes two gathers cost the same. */
+  private record Gather(String group, TensorType shard) {
+    static Gather of(Collective gather) {
+      return new Gather(gather.group(), gather.operands().getFirst().tensor());
+    }
+  }
+
+  /** Gathers of one tensor, by the variants of a draft; compute may hide them, or not. */
+  private static Recomputation.Gathers gathers(GraphState placed, PassContext context) {
+    if (placed.classes().size() > 1) {
+      return Recomputation.Gathers.NEVER;
+    }
+    var micros = new HashMap<Gather, Double>();
+    var collectives = placed.analyses().getFirst().collectives();
+    for (int k = 0; k < collectives.size(); k++) {
+      var gather = collectives.get(k);
+      if (isGather(gather)) {
+        micros.put(
+            Gather.of(gather),
+            context
+                .costs()
+                .transferMicros(
+                    gather.kind(),
+                    placed.get(SelectVariants.SELECTIONS).get(k).variant(),
+                    gather.bytes(),
+                    gather.operands().size(),
+                    context.reach(gather.group())));
+      }
+    }
+    return op ->
+        Collective.of(op, 0)
+            .filter(FitMemory::isGather)
+            .flatMap(gather -> Optional.ofNullable(micros.get(Gather.of(gather))))
+            .map(OptionalDouble::of)
+            .orElseGet(OptionalDouble::empty);
+  }
+
+  private static boolean isGather(Collective collective) {
+    return collective.kind() == Kind.ALL_GATHER && collective.results().size() == 1;
+  }
+
+  /** Without overlap if that is lower, where the limit is exceeded: gathers begin early. */
+  private GraphState place(GraphState state, long limit, PassContext context) {
+    var made = Pipeline.run(allocate, Pipeline.runAll(draft, state, context), context);
+    if (needed(made) <= limit) {
+      return made;
+    }
+    var alone = Pipeline.run(allocate, new OverlapDrafts(draft, context).alone(made), context);
+    return needed(alone) < needed(made) ? alone : made;
   }
 
   private static Rewrite rewrite(Recomputation.Made again) {
@@ -125,7 +181,13 @@ final class FitMemory extends GraphPass {
                 again.value().name(), again.value().span().toString(), again.bytes())),
         again.ops(),
         Rewrite.Reason.MEMORY_LIMIT,
-        "%s before %s".formatted(Units.count(again.ops(), "op"), again.reader()),
+        "%s%s before %s"
+            .formatted(
+                Units.count(again.ops(), "op"),
+                again.gathers() == 0
+                    ? ""
+                    : ", with %s,".formatted(Units.count(again.gathers(), "gather")),
+                again.reader()),
         0,
         again.micros());
   }

@@ -39,6 +39,7 @@ import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
 import dev.symplan.planner.pass.rewrite.ShareHeads;
 import dev.symplan.planner.pass.rewrite.SinkConversions;
 import dev.symplan.planner.pass.rewrite.SinkElementwise;
+import dev.symplan.planner.pass.select.AttachEpilogues;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.Plan;
@@ -54,6 +55,8 @@ public final class Pipeline {
           new SelectVariants(),
           // The copies depend on what the variants need. After this, the ops are final.
           new RealizeOperands(),
+          // A copy between a collective and the ops behind it keeps these out of its kernel.
+          new AttachEpilogues(),
           new ScheduleSteps(),
           // Live ranges are counted in steps, and so need their order.
           new MergeStorages(),

@@ -111,7 +111,7 @@ class TargetFileTest {
           "gpus": 2 | "gpu": 2 | 6:3: | unknown field 'gpu'
           "gpus": 2 | "gpus": 2, "gpus": 3 | 6:20: | Duplicate field
           "gpus": 2, | "gpus": 2 | 7:3: | expecting comma
-          "base": "h200x4" | "base": "h300" | 5:11: | there are h200x4, h200x8, h100x8, b200x8, host
+          "base": "h200x4" | "base": "h300" | 5:11: | there are h200x4, h200x8, h100x4, h100x8, b200x8, host
           "base": "h200x4", | | 1:1: | 'link' is missing
           "version": 1 | "version": 4 | 3:14: | this release reads versions 1 to 3
           "all_reduce" | "allreduce" | 9:5: | known: all_reduce, all_gather

@@ -15,14 +15,17 @@ import dev.symplan.planner.pass.place.MergeStorages;
 import dev.symplan.planner.pass.place.ReserveWorkspaces;
 import dev.symplan.planner.pass.place.Schedule;
 import dev.symplan.planner.pass.place.ScheduleSteps;
+import dev.symplan.planner.pass.select.AttachEpilogues;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.Optional;
 
 /**
  * Checks the structure of the state after each pass, candidates of searches included: that its
@@ -92,7 +95,9 @@ public final class StateChecks implements PassObserver {
     for (int c = 0; c < state.classes().size(); c++) {
       if (known.contains(ScheduleSteps.SCHEDULES)) {
         var graph = state.get(RealizeOperands.REALIZED).get(c);
-        checkSchedule(pass, graph, state.get(ScheduleSteps.SCHEDULES).get(c));
+        var epilogues = state.get(AttachEpilogues.EPILOGUES);
+        requireSize(count, epilogues, pass, "epilogues");
+        checkSchedule(pass, graph, epilogues, state.get(ScheduleSteps.SCHEDULES).get(c));
         if (known.contains(MergeStorages.LIFETIMES)) {
           checkLifetimes(
               pass,
@@ -171,7 +176,8 @@ public final class StateChecks implements PassObserver {
     }
   }
 
-  private static void checkSchedule(Pass pass, Realized graph, Schedule schedule) {
+  private static void checkSchedule(
+      Pass pass, Realized graph, ImmutableList<Optional<Epilogue>> epilogues, Schedule schedule) {
     int count = graph.collectives().size();
     var stepOf = new int[graph.graph().ops().size()];
     Arrays.fill(stepOf, -1);
@@ -186,7 +192,17 @@ public final class StateChecks implements PassObserver {
         }
         case Step.Start(int k) -> {
           place(pass, stepOf, graph.collectives().get(k).index(), s);
-          ends[k] = schedule.streams().get(k) == StreamKind.COMPUTE ? s : -1;
+          boolean behind = hasEpilogue(epilogues, k);
+          int end = behind ? s + 1 : s;
+          ends[k] = schedule.streams().get(k) == StreamKind.COMPUTE ? end : -1;
+          require(
+              !behind
+                  || ends[k] == end
+                      && (schedule.steps().get(end) instanceof Step.Fused
+                          || schedule.steps().get(end) instanceof Step.Compute),
+              pass,
+              "collective %s has no step for its epilogue",
+              k);
         }
         case Step.Join(int k) -> {
           require(ends[k] < 0, pass, "collective %s is joined twice or not beside compute", k);
@@ -203,7 +219,11 @@ public final class StateChecks implements PassObserver {
       require(ends[k] == schedule.endStep().get(k), pass, "collective %s ends elsewhere", k);
       require(ends[k] >= schedule.startStep().get(k), pass, "collective %s is not joined", k);
     }
-    checkOperandsAreReady(pass, graph, schedule, stepOf);
+    checkOperandsAreReady(pass, graph, epilogues, schedule, stepOf);
+  }
+
+  private static boolean hasEpilogue(ImmutableList<Optional<Epilogue>> epilogues, int k) {
+    return epilogues.get(k).map(Epilogue::isFused).orElse(false);
   }
 
   private static void place(Pass pass, int[] stepOf, int op, int step) {
@@ -212,13 +232,19 @@ public final class StateChecks implements PassObserver {
   }
 
   private static void checkOperandsAreReady(
-      Pass pass, Realized graph, Schedule schedule, int[] stepOf) {
+      Pass pass,
+      Realized graph,
+      ImmutableList<Optional<Epilogue>> epilogues,
+      Schedule schedule,
+      int[] stepOf) {
     var ready = new int[graph.aliases().count()];
     Arrays.fill(ready, -1);
     var endOf = new int[stepOf.length];
     System.arraycopy(stepOf, 0, endOf, 0, stepOf.length);
     for (int k = 0; k < graph.collectives().size(); k++) {
-      endOf[graph.collectives().get(k).index()] = schedule.endStep().get(k);
+      // An epilogue takes what its collective gives before that ends.
+      endOf[graph.collectives().get(k).index()] =
+          (hasEpilogue(epilogues, k) ? schedule.startStep() : schedule.endStep()).get(k);
     }
     for (var storage : graph.aliases().storages()) {
       ready[storage.id()] = storage.isInput() ? -1 : endOf[storage.def()];

@@ -90,10 +90,18 @@ final class PeerOracle {
     var rankPlan = plan.forRank(rank);
     var compute = threads.get(thread(rank, StreamKind.COMPUTE));
     compute.add(new All());
-    for (var step : rankPlan.steps()) {
+    for (int s = 0; s < rankPlan.steps().size(); s++) {
+      if (rankPlan.epilogueOf(s) >= 0) {
+        // It came before the end of its collective.
+        continue;
+      }
+      var step = rankPlan.steps().get(s);
+      var behind =
+          s + 1 < rankPlan.steps().size() && rankPlan.epilogueOf(s + 1) >= 0
+              ? ops(rankPlan.steps().get(s + 1))
+              : ImmutableIntArray.of();
       switch (step) {
-        case Step.Compute(int op) -> compute.add(new Op(op));
-        case Step.Fused(var ops) -> ops.forEach(op -> compute.add(new Op(op)));
+        case Step.Compute _, Step.Fused _ -> ops(step).forEach(op -> compute.add(new Op(op)));
         case Step.Join(int k) -> compute.add(new Await("done " + rank + " " + k));
         case Step.Start(int k) -> {
           var collective = rankPlan.collectives().get(k);
@@ -101,10 +109,10 @@ final class PeerOracle {
             var side = threads.get(thread(rank, collective.stream()));
             compute.add(new Record("start " + rank + " " + k));
             side.add(new Await("start " + rank + " " + k));
-            collective(rank, k, collective, side);
+            collective(rank, k, collective, behind, side);
             side.add(new Record("done " + rank + " " + k));
           } else {
-            collective(rank, k, collective, compute);
+            collective(rank, k, collective, behind, compute);
           }
         }
       }
@@ -112,7 +120,16 @@ final class PeerOracle {
     compute.add(new All());
   }
 
-  private void collective(int rank, int k, CollectivePlan collective, Deque<Action> thread) {
+  private static ImmutableIntArray ops(Step step) {
+    return switch (step) {
+      case Step.Compute(int op) -> ImmutableIntArray.of(op);
+      case Step.Fused(var ops) -> ops;
+      case Step.Start _, Step.Join _ -> ImmutableIntArray.of();
+    };
+  }
+
+  private void collective(
+      int rank, int k, CollectivePlan collective, ImmutableIntArray behind, Deque<Action> thread) {
     var members = members(rank, collective);
     // These two meet for themselves, whatever the plan says.
     boolean meets =
@@ -122,6 +139,7 @@ final class PeerOracle {
       thread.add(new Meet("start " + k + members, members));
     }
     thread.add(new Body(k));
+    behind.forEach(op -> thread.add(new Op(op)));
     if (meets || (collective.endBarrier() && !plain)) {
       thread.add(new Meet("end " + k + members, members));
     }

@@ -13,6 +13,7 @@ import dev.symplan.planner.plan.ArenaSize;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.PlanDigest;
@@ -21,6 +22,7 @@ import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.UnaryOperator;
 
@@ -238,6 +240,26 @@ final class PlanEdits {
     return with(c, c.group(), c.variant(), c.stream(), workspace);
   }
 
+  static CollectivePlan epilogue(CollectivePlan c, Epilogue epilogue) {
+    return new CollectivePlan(
+        c.op(),
+        c.kind(),
+        c.group(),
+        c.reduceOp(),
+        c.root(),
+        c.operands(),
+        c.results(),
+        c.variant(),
+        c.stream(),
+        c.start(),
+        c.end(),
+        c.inPlace(),
+        c.workspace(),
+        c.verdicts(),
+        c.args(),
+        Optional.of(epilogue));
+  }
+
   private static CollectivePlan with(
       CollectivePlan c, String group, Variant variant, StreamKind stream) {
     return with(c, group, variant, stream, c.workspace());
@@ -260,7 +282,8 @@ final class PlanEdits {
         c.inPlace(),
         workspace,
         c.verdicts(),
-        c.args());
+        c.args(),
+        c.epilogue());
   }
 
   PlanEdits symmetric(long bytes, long bound) {

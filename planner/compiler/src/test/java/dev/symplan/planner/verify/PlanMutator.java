@@ -17,6 +17,7 @@ import dev.symplan.planner.plan.ArgDecision.Realization;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
@@ -55,6 +56,7 @@ public final class PlanMutator {
     OPERANDS,
     DIM,
     BARRIER,
+    EPILOGUE,
     BORDER,
     MOVE_BORDER,
     LIFETIME,
@@ -107,7 +109,7 @@ public final class PlanMutator {
           case FUSE -> steps(this::fuse);
           case UNFUSE -> steps(this::unfuse);
           case NO_MEMORY -> noMemory();
-          case STREAM, VARIANT, IN_PLACE, GROUP, ROOT, REDUCTION, OPERANDS, BARRIER ->
+          case STREAM, VARIANT, IN_PLACE, GROUP, ROOT, REDUCTION, OPERANDS, BARRIER, EPILOGUE ->
               collective(kind);
           case DIM -> dim();
           case BORDER -> border();
@@ -526,7 +528,14 @@ public final class PlanMutator {
         (kind == Kind.IN_PLACE) != c.inPlace(),
         c.workspace(),
         verdicts(c, variant),
-        args(c, variant));
+        args(c, variant),
+        kind == Kind.EPILOGUE ? Optional.of(epilogue(c, choice)) : c.epilogue());
+  }
+
+  private static Epilogue epilogue(CollectivePlan c, Random choice) {
+    return c.hasEpilogue() && choice.nextBoolean()
+        ? Epilogue.none(Epilogue.Reason.ROWS)
+        : new Epilogue(Epilogue.Reason.FUSED, choice.nextBoolean(), 0);
   }
 
   private Barrier barrier(Random choice) {

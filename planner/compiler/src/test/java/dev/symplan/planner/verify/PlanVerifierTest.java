@@ -662,7 +662,8 @@ class PlanVerifierTest {
         inPlace,
         c.workspace(),
         verdicts,
-        args);
+        args,
+        c.epilogue());
   }
 
   @Test

@@ -41,6 +41,10 @@ final class Restate {
             op.operands().forEach(v -> touch(rank, first, last, v.id(), step));
             op.results().forEach(v -> touch(rank, first, last, v.id(), step));
           });
+      int behind = rank.epilogueOf(s);
+      if (behind >= 0) {
+        rank.collectives().get(behind).operands().forEach(v -> touch(rank, first, last, v, step));
+      }
     }
     rank.graph().outputValues().forEach(v -> touch(rank, first, last, v.id(), end));
     var buffers = ImmutableList.<Buffer>builder();

@@ -67,6 +67,9 @@ public record Target(
   /** Eight H200 of one host with multicast. */
   public static final Target H200_X8 = TargetFile.builtIn("h200x8");
 
+  /** Four H100 of one host, multicast off; measured on two. */
+  public static final Target H100_X4 = TargetFile.builtIn("h100x4");
+
   /** Eight H100 of one host with multicast. */
   public static final Target H100_X8 = TargetFile.builtIn("h100x8");
 

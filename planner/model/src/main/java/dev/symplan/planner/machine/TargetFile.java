@@ -32,7 +32,7 @@ import java.util.concurrent.ConcurrentMap;
 public final class TargetFile {
   /** The names of the built-in targets. */
   public static final ImmutableList<String> BUILT_IN =
-      ImmutableList.of("h200x4", "h200x8", "h100x8", "b200x8", "host");
+      ImmutableList.of("h200x4", "h200x8", "h100x4", "h100x8", "b200x8", "host");
 
   static final String FORMAT = "symplan-target";
 

@@ -85,6 +85,15 @@ public record VariantSpec(
     return sharesMemory && kind == Kind.ALL_REDUCE;
   }
 
+  /**
+   * {@return whether its kernel can take what it reduces on through other ops: each rank reduces
+   * all of it, in an order that the kernel chooses}
+   */
+  public boolean takesEpilogues() {
+    return kind == Kind.ALL_REDUCE
+        && (variant == Variant.ONE_SHOT || variant == Variant.ONE_SHOT_PUSH);
+  }
+
   /** {@return whether a rank's part of the whole may lie in the whole} */
   public boolean allowsShardInPlace() {
     return sharesMemory && kind != Kind.ALL_REDUCE;

@@ -31,6 +31,7 @@ import java.util.function.Consumer;
  * @param prefetch how many collectives may be in flight before the graph's own order starts them;
  *     empty for as many as their cost suggests
  * @param fusion whether ops that go by elements or rows may run as one kernel
+ * @param epilogues whether ops may run in the kernel of the collective before them
  * @param objective what matters where less time costs memory
  * @param reorderBudget by which part of its predicted time a balanced plan may get longer for an
  *     order of the ops that needs less memory; empty to keep the given order
@@ -57,6 +58,7 @@ public record CompileOptions(
     boolean overlap,
     OptionalInt prefetch,
     boolean fusion,
+    boolean epilogues,
     Objective objective,
     OptionalDouble reorderBudget,
     OptionalLong memoryLimit,
@@ -80,6 +82,7 @@ public record CompileOptions(
           false,
           true,
           OptionalInt.empty(),
+          true,
           true,
           Objective.BALANCED,
           OptionalDouble.of(0.01),
@@ -156,6 +159,10 @@ public record CompileOptions(
     return with(draft -> draft.fusion = value);
   }
 
+  public CompileOptions withEpilogues(boolean value) {
+    return with(draft -> draft.epilogues = value);
+  }
+
   public CompileOptions withObjective(Objective value) {
     return with(draft -> draft.objective = value);
   }
@@ -216,6 +223,7 @@ public record CompileOptions(
     private boolean overlap;
     private OptionalInt prefetch;
     private boolean fusion;
+    private boolean epilogues;
     private Objective objective;
     private OptionalDouble reorderBudget;
     private OptionalLong memoryLimit;
@@ -239,6 +247,7 @@ public record CompileOptions(
       this.overlap = from.overlap;
       this.prefetch = from.prefetch;
       this.fusion = from.fusion;
+      this.epilogues = from.epilogues;
       this.objective = from.objective;
       this.reorderBudget = from.reorderBudget;
       this.memoryLimit = from.memoryLimit;
@@ -264,6 +273,7 @@ public record CompileOptions(
           overlap,
           prefetch,
           fusion,
+          epilogues,
           objective,
           reorderBudget,
           memoryLimit,

@@ -27,6 +27,8 @@ import java.util.Optional;
  *     variants that need none
  * @param verdicts one for each variant of the kind, the chosen one among them
  * @param args how each operand and result is realized
+ * @param epilogue whether the step after its start runs in its kernel; empty for collectives that
+ *     are not an all_reduce of one tensor
  */
 public record CollectivePlan(
     int op,
@@ -43,7 +45,8 @@ public record CollectivePlan(
     boolean inPlace,
     int workspace,
     ImmutableList<Verdict> verdicts,
-    ImmutableList<ArgDecision> args) {
+    ImmutableList<ArgDecision> args,
+    Optional<Epilogue> epilogue) {
 
   public static final int NO_WORKSPACE = -1;
 
@@ -75,7 +78,12 @@ public record CollectivePlan(
   public CollectivePlan withBarriers(Barrier before, Barrier after) {
     return new CollectivePlan(
         op, kind, group, reduceOp, root, operands, results, variant, stream, before, after, inPlace,
-        workspace, verdicts, args);
+        workspace, verdicts, args, epilogue);
+  }
+
+  /** {@return whether the step after its start runs in its kernel} */
+  public boolean hasEpilogue() {
+    return epilogue.isPresent() && epilogue.get().isFused();
   }
 
   /** {@return whether compute may run between its start and its join} */

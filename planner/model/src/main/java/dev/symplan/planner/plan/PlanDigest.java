@@ -106,6 +106,9 @@ public final class PlanDigest {
     for (int id : collective.results()) {
       append(out, plan, id, !own && collective.spec().needsSymmetricResult());
     }
+    if (collective.hasEpilogue()) {
+      out.append(" epilogue");
+    }
     if (collective.workspace() != CollectivePlan.NO_WORKSPACE) {
       out.append(" workspace ").append(plan.buffers().get(collective.workspace()).offset());
     }

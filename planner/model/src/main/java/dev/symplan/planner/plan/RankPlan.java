@@ -46,6 +46,15 @@ public record RankPlan(
     return Longs.max(change);
   }
 
+  /** {@return the collective in whose kernel a step runs, or -1; see {@link Epilogue}} */
+  public int epilogueOf(int step) {
+    return step > 0
+            && steps.get(step - 1) instanceof Step.Start(int k)
+            && collectives.get(k).hasEpilogue()
+        ? k
+        : -1;
+  }
+
   /** {@return the ops before which another graph of the program begins, ascending} */
   public ImmutableList<Integer> borders() {
     var borders = ImmutableList.<Integer>builder();

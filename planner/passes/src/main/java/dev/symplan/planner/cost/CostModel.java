@@ -199,6 +199,11 @@ public final class CostModel {
     return target.compute().kernelMicros() + bytes / (1e3 * target.memoryRate());
   }
 
+  /** {@return what so many bytes more add to the time of a kernel} */
+  public double streamedMicros(long bytes) {
+    return kernelMicros(bytes) - kernelMicros(0);
+  }
+
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
   public double computeMicros(Op op) {
     if (op.def().has(OpTrait.BORDER)) {

@@ -22,11 +22,17 @@ public final class StepCosts {
     this.values = plan.graph().values();
   }
 
-  /** {@return the time of a local step, in µs; 0 for the start and the join of a collective} */
-  public double computeMicros(Step step) {
-    return switch (step) {
+  /**
+   * {@return the time of a local step, in µs; what it adds to that of the collective in whose
+   * kernel it runs; 0 for the start and the join of a collective}
+   */
+  public double computeMicros(int step) {
+    if (plan.epilogueOf(step) >= 0) {
+      return costs.streamedMicros(Work.ofStep(plan, step).bytes());
+    }
+    return switch (plan.steps().get(step)) {
       case Step.Compute(int op) -> micros(plan.graph().ops().get(op));
-      case Step.Fused(var ops) -> costs.kernelMicros(Work.of(plan, ops).bytes());
+      case Step.Fused _ -> costs.kernelMicros(Work.ofStep(plan, step).bytes());
       case Step.Start _, Step.Join _ -> 0;
     };
   }
@@ -44,7 +50,7 @@ public final class StepCosts {
     var step = plan.steps().get(start - 1);
     var collective = plan.collectives().get(k);
     return collective.stream() == StreamKind.COMPUTE
-        ? computeMicros(step)
+        ? computeMicros(start - 1)
             * JoinedMakers.share(
                 ops(step),
                 plan.graph().ops().get(collective.op()),

@@ -8,6 +8,7 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.RankPlan;
+import dev.symplan.planner.plan.Step;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -33,13 +34,33 @@ public record Work(long bytes, double flops, Optional<DType> dtype) {
     }
   }
 
+  /** {@return the work of a local step; an epilogue need not read what is reduced before it} */
+  public static Work ofStep(RankPlan plan, int step) {
+    var counting = new Counting(plan);
+    int before = plan.epilogueOf(step);
+    if (before >= 0) {
+      plan.collectives()
+          .get(before)
+          .results()
+          .forEach(id -> counting.have(plan.placements().get(id)));
+    }
+    return switch (plan.steps().get(step)) {
+      case Step.Compute(int op) -> of(plan, ImmutableIntArray.of(op), counting);
+      case Step.Fused(var ops) -> of(plan, ops, counting);
+      case Step.Start _, Step.Join _ -> new Work(0, 0, Optional.empty());
+    };
+  }
+
   /**
-   * {@return the work of a step}
+   * {@return the work of some ops as one step}
    *
-   * @param ops the indices of its ops in the graph, ascending
+   * @param ops their indices in the graph, ascending
    */
   public static Work of(RankPlan plan, ImmutableIntArray ops) {
-    var counting = new Counting(plan);
+    return of(plan, ops, new Counting(plan));
+  }
+
+  private static Work of(RankPlan plan, ImmutableIntArray ops, Counting counting) {
     double flops = 0;
     var dtype = Optional.<DType>empty();
     for (int i = 0; i < ops.length(); i++) {
@@ -65,10 +86,16 @@ public record Work(long bytes, double flops, Optional<DType> dtype) {
     private final RankPlan plan;
     private final Map<Placement, Long> reads = new HashMap<>();
     private final Set<Value> made = new HashSet<>();
+    private final Set<Placement> had = new HashSet<>();
     private long written;
 
     Counting(RankPlan plan) {
       this.plan = plan;
+    }
+
+    /** Takes in that what lies at a place need not be read. */
+    void have(Placement placement) {
+      had.add(placement);
     }
 
     void add(Op op) {
@@ -105,7 +132,7 @@ public record Work(long bytes, double flops, Optional<DType> dtype) {
 
     private void read(Value value, long most) {
       var placement = plan.placement(value);
-      if (placement.exists() && !made.contains(value)) {
+      if (placement.exists() && !made.contains(value) && !had.contains(placement)) {
         reads.merge(placement, Math.min(most, Work.bytes(value)), Math::max);
       }
     }

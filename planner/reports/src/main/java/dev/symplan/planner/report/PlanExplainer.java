@@ -221,6 +221,11 @@ public final class PlanExplainer {
       say(arg.result() ? "result" : "operand", "%s %s".formatted(arg.value(), index.text(arg)));
       Improvements.copy(arg).ifPresent(words -> say("better", words));
     }
+    collective
+        .epilogue()
+        .ifPresent(
+            epilogue ->
+                say("epilogue", CollectivesSection.epilogueText(index, collective, epilogue)));
     if (collective.variant().hasPlannedBarriers()) {
       say(
           "barriers",

@@ -40,8 +40,7 @@ record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, doub
     for (int i = 0; i < count; i++) {
       begin[i] = timeline.micros();
       switch (rankPlan.steps().get(i)) {
-        case Step.Compute _, Step.Fused _ ->
-            timeline.compute(work.computeMicros(rankPlan.steps().get(i)));
+        case Step.Compute _, Step.Fused _ -> timeline.compute(work.computeMicros(i));
         case Step.Start(int k) -> {
           var stream = rankPlan.collectives().get(k).stream();
           timeline.start(k, stream, work.makerMicros(i));

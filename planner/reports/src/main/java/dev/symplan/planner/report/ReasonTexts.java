@@ -2,6 +2,7 @@ package dev.symplan.planner.report;
 
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.OrderDecision;
 import dev.symplan.planner.plan.Rewrite;
 import java.util.Arrays;
@@ -293,6 +294,39 @@ final class ReasonTexts {
     };
   }
 
+  static Words of(Epilogue.Reason reason) {
+    return switch (reason) {
+      case FUSED ->
+          words(
+              "The next step goes by rows of what the collective reduces.",
+              "It runs in the collective's kernel: no further launch, and what is reduced is not"
+                  + " read again.",
+              "-");
+      case OFF ->
+          words(
+              "`--no-epilogues` or `--no-fusion` is set.",
+              "The next step has a kernel of its own.",
+              "Remove it.");
+      case VARIANT ->
+          words(
+              "The variant is not one by whose rows other ops can go: `one_shot` and"
+                  + " `one_shot_push` are.",
+              "The next step has a kernel of its own.",
+              "`--variant`, to try one of these; the cheapest, epilogue included, is chosen.");
+      case BESIDE_COMPUTE ->
+          words(
+              "The collective runs beside compute, and takes less time so.",
+              "The next step has a kernel of its own.",
+              "`--no-overlap`, to try it.");
+      case ROWS ->
+          words(
+              "The next step does not go by rows of what the collective reduces, a copy comes"
+                  + " between, or a row is not a multiple of 16 bytes, or longer than 32 KiB.",
+              "The next step has a kernel of its own.",
+              "Put the ops that read the result right behind the collective.");
+    };
+  }
+
   static Words of(OrderDecision.Outcome outcome) {
     return switch (outcome) {
       case OFF -> words("`--no-reorder` is set.", "The ops run as given.", "Remove it.");
@@ -334,6 +368,14 @@ final class ReasonTexts {
 
         """
         + table(Verdict.Reason.values(), ReasonTexts::of)
+        + """
+
+        ## Why the next step runs in a collective's kernel or not
+
+        `reason` of `epilogue`, for each all_reduce of one tensor.
+
+        """
+        + table(Epilogue.Reason.values(), ReasonTexts::of)
         + """
 
         ## Why collectives were rewritten or not

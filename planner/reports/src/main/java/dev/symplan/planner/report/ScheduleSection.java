@@ -81,7 +81,8 @@ final class ScheduleSection {
             + " as "
             + collective.variant().text()
             + standIn("start", collective.start())
-            + standIn("end", collective.end());
+            + standIn("end", collective.end())
+            + (collective.hasEpilogue() ? ", with the next step in its kernel" : "");
     if (collective.isAsync()) {
       int fork = events++;
       doneEvents.put(k, events++);

@@ -86,7 +86,8 @@ public record Job(
 
   private static ImmutableDoubleArray compute(CostModel costs, RankPlan plan) {
     var work = new StepCosts(costs, plan);
-    return ImmutableDoubleArray.copyOf(plan.steps().stream().mapToDouble(work::computeMicros));
+    return ImmutableDoubleArray.copyOf(
+        IntStream.range(0, plan.steps().size()).mapToDouble(work::computeMicros));
   }
 
   private static Crossing transfer(

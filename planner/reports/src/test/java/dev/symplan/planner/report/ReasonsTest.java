@@ -20,6 +20,7 @@ import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.OrderDecision;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Rewrite;
@@ -72,6 +73,7 @@ class ReasonsTest {
       for (var collective : rankPlan.collectives()) {
         collective.args().forEach(arg -> GIVEN.add(arg.reason()));
         collective.verdicts().forEach(verdict -> GIVEN.add(verdict.reason()));
+        collective.epilogue().ifPresent(epilogue -> GIVEN.add(epilogue.reason()));
       }
     }
     plan.rewrites().forEach(rewrite -> GIVEN.add(rewrite.reason()));
@@ -101,9 +103,38 @@ class ReasonsTest {
   static void planAll() {
     tensors();
     variants();
+    epilogues();
     collectives();
     hosts();
     orders();
+  }
+
+  private static void epilogues() {
+    var behind =
+        """
+        graph g(x: f32[64, 64], h: f32[64, 64]) {
+          y = aten::mm(x, h)
+          r = _c10d_functional::all_reduce(y, "sum", "tp")
+          n = aten::add.Tensor(h, r)
+          return n
+        }
+        """;
+    plan(USUAL, behind);
+    plan(USUAL.withEpilogues(false), behind);
+    plan(forced("all_reduce", Variant.TWO_SHOT), behind);
+    plan(USUAL, behind.replace("add.Tensor", "mm"));
+    plan(
+        forced("all_reduce", Variant.ONE_SHOT).withReorderBudget(OptionalDouble.empty()),
+        """
+        graph g(x: f32[1024, 1024], y: f32[4096, 4096]) {
+          p = aten::relu(x)
+          a = aten::mm(y, y)
+          r = _c10d_functional::all_reduce(p, "sum", "tp")
+          n = aten::add.Tensor(x, r)
+          s = aten::sum(a)
+          return n, s
+        }
+        """);
   }
 
   private static void tensors() {
@@ -415,6 +446,7 @@ class ReasonsTest {
     return Stream.<Enum<?>[]>of(
             ArgDecision.Reason.values(),
             Verdict.Reason.values(),
+            Epilogue.Reason.values(),
             Rewrite.Reason.values(),
             OrderDecision.Outcome.values())
         .flatMap(Stream::of);

@@ -151,6 +151,7 @@ final class AgreementRules {
     same(k, other, "barrier before", a.start().text(), b.start().text());
     same(k, other, "barrier after", a.end().text(), b.end().text());
     same(k, other, "in place", a.inPlace(), b.inPlace());
+    same(k, other, "epilogue", a.hasEpilogue(), b.hasEpilogue());
     same(
         k,
         other,

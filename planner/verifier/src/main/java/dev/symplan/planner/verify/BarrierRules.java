@@ -164,8 +164,22 @@ final class BarrierRules {
         case Step.Start(int other) -> {
           checkGroup(k, edge, other);
           checkUse(k, edge, witness, s, collectives.get(other).op());
+          if (other != k && collectives.get(other).hasEpilogue()) {
+            checkEpilogue(k, edge, witness, s + 1);
+          }
         }
         case Step.Join(int other) -> checkUse(k, edge, witness, s, collectives.get(other).op());
+      }
+    }
+  }
+
+  /** What runs in the kernel of a collective comes before its end barrier. */
+  private void checkEpilogue(int k, Edge edge, int witness, int step) {
+    if (step < facts.plan.steps().size()) {
+      switch (facts.plan.steps().get(step)) {
+        case Step.Compute(int op) -> checkUse(k, edge, witness, step, op);
+        case Step.Fused(var ops) -> ops.forEach(op -> checkUse(k, edge, witness, step, op));
+        case Step.Start _, Step.Join _ -> {}
       }
     }
   }

@@ -15,6 +15,8 @@ import java.util.HashSet;
  * they can pass each row on. As a row goes through all ops before the next one does, what one op
  * writes must lie apart from all that any of them reads from memory, but for the same rows of what
  * no later op reads.
+ *
+ * <p>A step of one op is checked, too, if it runs in the kernel of a collective.
  */
 final class FusionRules {
   private final AliasModel facts;
@@ -29,7 +31,15 @@ final class FusionRules {
     var rules = new FusionRules(facts, findings);
     var steps = facts.plan.steps();
     for (int s = 0; s < steps.size(); s++) {
-      if (steps.get(s) instanceof Step.Fused(var ops) && rules.goByRows(s, ops)) {
+      boolean behind = facts.plan.epilogueOf(s) >= 0;
+      var ops =
+          switch (steps.get(s)) {
+            case Step.Fused(var fused) -> fused;
+            // In the kernel of a collective, one op goes by rows as several do.
+            case Step.Compute(int op) when behind -> ImmutableIntArray.of(op);
+            case Step.Compute _, Step.Start _, Step.Join _ -> ImmutableIntArray.of();
+          };
+      if (!ops.isEmpty() && rules.goByRows(s, ops)) {
         rules.checkAddresses(s, ops);
       }
     }
@@ -70,12 +80,15 @@ final class FusionRules {
   }
 
   private boolean cannot(int step, ImmutableIntArray ops, int index) {
+    int other =
+        ops.length() == 1
+            ? facts.plan.collectives().get(facts.plan.epilogueOf(step)).op()
+            : ops.get(index == 0 ? 1 : 0);
     wrong(
         Rule.STRUCTURE,
         step,
         "%s cannot be fused with %s"
-            .formatted(
-                facts.words.text(ops.get(index)), facts.words.text(ops.get(index == 0 ? 1 : 0))));
+            .formatted(facts.words.text(ops.get(index)), facts.words.text(other)));
     return false;
   }
 

@@ -46,7 +46,15 @@ final class LifetimeRules {
           int step = s;
           ops.forEach(op -> touchAll(op, step));
         }
-        case Step.Start(int k) -> touchAll(facts.plan.collectives().get(k).op(), s);
+        case Step.Start(int k) -> {
+          var collective = facts.plan.collectives().get(k);
+          touchAll(collective.op(), s);
+          if (collective.hasEpilogue()) {
+            // Peers may read operands until that has run.
+            int after = s + 1;
+            collective.operands().forEach(value -> touch(value, after, after));
+          }
+        }
         case Step.Join(int k) -> touchAll(facts.plan.collectives().get(k).op(), s);
       }
     }

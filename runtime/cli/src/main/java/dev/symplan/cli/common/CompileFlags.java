@@ -84,7 +84,7 @@ public final class CompileFlags {
             + " too. Symplan's use of it has not run on hardware yet."
       },
       defaultValue = "off")
-  private String multicast;
+  private OptionValues.Switch multicast;
 
   @Option(
       names = "--inputs",
@@ -155,6 +155,12 @@ public final class CompileFlags {
       names = "--no-fusion",
       description = "Run every op as a separate kernel; each of its results takes memory.")
   private boolean noFusion;
+
+  @Option(
+      names = "--no-epilogues",
+      description =
+          "Run no ops in the kernel of the collective before them: each has kernels of its own.")
+  private boolean noEpilogues;
 
   @Option(
       names = "--bucket",
@@ -288,7 +294,7 @@ public final class CompileFlags {
 
   /** {@return whether collectives may use NVLink multicast} */
   public boolean multicast() {
-    return isOn("--multicast", multicast);
+    return multicast.isOn();
   }
 
   /**
@@ -369,6 +375,7 @@ public final class CompileFlags {
         .withOverlap(!noOverlap)
         .withPrefetch(prefetch.map(OptionalInt::of).orElseGet(OptionalInt::empty))
         .withFusion(!noFusion)
+        .withEpilogues(!noEpilogues)
         .withRewrites(
             new RewriteOptions(
                 mode("--bucket", bucket),
@@ -398,14 +405,6 @@ public final class CompileFlags {
         .filter(space -> space != MemorySpace.DONATED)
         .orElseThrow(
             () -> usage("%s: '%s' is not one of external, symm, local".formatted(option, text)));
-  }
-
-  private boolean isOn(String option, String text) {
-    return switch (Ascii.toLowerCase(text)) {
-      case "on" -> true;
-      case "off" -> false;
-      default -> throw usage("%s: '%s' is neither on nor off".formatted(option, text));
-    };
   }
 
   private Objective objective() {

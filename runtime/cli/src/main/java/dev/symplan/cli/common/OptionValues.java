@@ -1,5 +1,6 @@
 package dev.symplan.cli.common;
 
+import com.google.common.base.Ascii;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.function.Function;
@@ -15,8 +16,27 @@ final class OptionValues {
 
   private OptionValues() {}
 
+  /** The value of an option that is on or off. */
+  enum Switch {
+    ON,
+    OFF;
+
+    boolean isOn() {
+      return this == ON;
+    }
+
+    private static Switch of(String text) {
+      return switch (Ascii.toLowerCase(text)) {
+        case "on" -> ON;
+        case "off" -> OFF;
+        default -> throw new TypeConversionException("'%s' is neither on nor off".formatted(text));
+      };
+    }
+  }
+
   static void register(CommandLine line) {
     line.registerConverter(Path.class, OptionValues::path)
+        .registerConverter(Switch.class, Switch::of)
         .registerConverter(Integer.class, text -> whole(text, Integer::valueOf))
         .registerConverter(int.class, text -> whole(text, Integer::valueOf))
         .registerConverter(Long.class, text -> whole(text, Long::valueOf))

@@ -17,8 +17,19 @@ public final class SessionFlags {
       defaultValue = "timed")
   private ProductAlgorithms products;
 
+  @Option(
+      names = "--dependent-launches",
+      paramLabel = "on|off",
+      description =
+          "Whether kernels on GPUs may begin while the kernel before them still runs, to read"
+              + " weights ahead (default: on).",
+      defaultValue = "on")
+  private OptionValues.Switch dependentLaunches;
+
   /** {@return options of sessions, as these options say} */
   public SessionOptions options() {
-    return SessionOptions.DEFAULT.withProducts(products);
+    return SessionOptions.DEFAULT
+        .withProducts(products)
+        .withDependentLaunches(dependentLaunches.isOn());
   }
 }

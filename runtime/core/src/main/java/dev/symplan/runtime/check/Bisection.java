@@ -134,6 +134,7 @@ public final class Bisection {
   private List<Decision> switches() {
     return List.of(
         new Decision("fusion of ops", "--no-fusion", o -> o.withFusion(false)),
+        new Decision("epilogues of collectives", "--no-epilogues", o -> o.withEpilogues(false)),
         new Decision("collectives beside compute", "--no-overlap", o -> o.withOverlap(false)),
         new Decision(
             "another order of the ops",

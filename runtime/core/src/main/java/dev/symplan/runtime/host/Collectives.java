@@ -53,15 +53,29 @@ final class Collectives {
     return peers.meeting(group);
   }
 
+  /** {@return what waits until all ranks have run the epilogue of a collective, if they must} */
+  Runnable end(Collective collective) {
+    return endsWithBarrier(transfers.of(collective, 0)) ? peers.meeting(collective, 0) : () -> {};
+  }
+
+  private static boolean endsWithBarrier(List<Transfer> own) {
+    return !own.isEmpty() && own.getLast() instanceof Transfer.Barrier;
+  }
+
   /**
-   * {@return what carries out a rank's part of a collective, with all addresses resolved}
+   * {@return what carries out a rank's part of a collective, with all addresses resolved; without
+   * its {@link #end} if it has an epilogue}
    *
    * @throws RuntimeException when the collective cannot be carried out
    */
   Runnable prepare(Collective collective, int rank) {
     var tensors = ImmutableList.<Runnable>builder();
     for (int tensor = 0; tensor < collective.operands().size(); tensor++) {
-      var own = transfers.of(collective, tensor);
+      var all = transfers.of(collective, tensor);
+      var own =
+          collective.epilogue().isFused() && endsWithBarrier(all)
+              ? all.subList(0, all.size() - 1)
+              : all;
       int index = tensor;
       var meeting = peers.meeting(collective, tensor);
       var halves =
@@ -75,8 +89,8 @@ final class Collectives {
         tensors.add(() -> halves.get(count[0]++ % Workspace.HALVES).forEach(Runnable::run));
       }
     }
-    var all = tensors.build();
-    return () -> all.forEach(Runnable::run);
+    var actions = tensors.build();
+    return () -> actions.forEach(Runnable::run);
   }
 
   private ImmutableList<Runnable> tasks(

@@ -42,6 +42,11 @@ public final class HostBackend implements Backend {
   }
 
   @Override
+  public void requireOps(Executable executable) {
+    executable.ranks().forEach(RankRunner::checkOps);
+  }
+
+  @Override
   public boolean canSpanProcesses() {
     return true;
   }

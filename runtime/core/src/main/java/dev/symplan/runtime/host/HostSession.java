@@ -119,7 +119,7 @@ final class HostSession extends ExecutableSession {
         memories.put(program.rank(), peers.memory(program.rank()));
         runners.put(program.rank(), runner);
         tasks.addAll(runner.tasks());
-        runner.checkOps();
+        RankRunner.checkOps(program);
       }
       world.ifPresent(
           others -> {
@@ -254,7 +254,7 @@ final class HostSession extends ExecutableSession {
       throw new IllegalStateException(
           "memory is bound for %s of %s ranks".formatted(copiesOf.size(), localRanks.size()));
     }
-    if (tasks.size() > 1) {
+    if (tasks.size() > 1 || world.isPresent()) {
       run();
       return;
     }
@@ -287,7 +287,13 @@ final class HostSession extends ExecutableSession {
   }
 
   @Override
-  protected void execute(int graph) {
+  protected void execute(int graph, int times) {
+    for (int i = 0; i < times; i++) {
+      execute(graph);
+    }
+  }
+
+  private void execute(int graph) {
     prepare(graph);
     rendezvous.startRun(tasks.size());
     for (var task : tasks) {

@@ -129,18 +129,18 @@ final class RankRunner {
    *
    * @throws RunException when an op or a reduction has no host implementation
    */
-  void checkOps() {
+  static void checkOps(RankProgram program) {
     for (var instruction : program.instructions()) {
       switch (instruction) {
         case LocalOp op -> kernel(op.def(), op.name(), op.span());
         case Fused fused -> fused.parts().forEach(RankRunner::kernel);
-        case Collective collective -> checkReduction(collective);
+        case Collective collective -> checkReduction(collective, program.rank());
         case Border _, RecordEvent _, AwaitEvent _ -> {}
       }
     }
   }
 
-  private void checkReduction(Collective collective) {
+  private static void checkReduction(Collective collective, int rank) {
     if (collective.reduceOp().isEmpty() || collective.variant() == Variant.LOCAL) {
       return;
     }
@@ -150,7 +150,7 @@ final class RankRunner {
       try {
         var _ = new Reducer(collective.reduceOp().get(), dtype, made);
       } catch (IllegalArgumentException e) {
-        throw new RunException(describe(collective) + ": " + reason(e), e);
+        throw new RunException(describe(collective, rank) + ": " + reason(e), e);
       }
     }
   }
@@ -174,7 +174,7 @@ final class RankRunner {
     for (var lane : lanes) {
       for (int i = 0; i < lane.actions.length; i++) {
         if (lane.actions[i] == null) {
-          lane.actions[i] = prepare(lane.instructions.get(i));
+          lane.actions[i] = prepare(lane, i);
         }
       }
     }
@@ -193,6 +193,21 @@ final class RankRunner {
         prepared = false;
       }
     }
+  }
+
+  /** As on GPUs, the ranks of a collective meet after its epilogue. */
+  private Runnable prepare(Lane lane, int index) {
+    var own = prepare(lane.instructions.get(index));
+    if (index > 0
+        && lane.instructions.get(index - 1) instanceof Collective collective
+        && collective.epilogue().isFused()) {
+      var end = collectives.end(collective);
+      return () -> {
+        own.run();
+        end.run();
+      };
+    }
+    return own;
   }
 
   private Runnable prepare(Instruction instruction) {
@@ -316,7 +331,11 @@ final class RankRunner {
   }
 
   private String describe(Instruction instruction) {
-    return "rank " + program.rank() + ", " + InstructionText.name(instruction);
+    return describe(instruction, program.rank());
+  }
+
+  private static String describe(Instruction instruction, int rank) {
+    return "rank " + rank + ", " + InstructionText.name(instruction);
   }
 
   /** {@return the rank's activity, as the end of "rank N, which …"} */

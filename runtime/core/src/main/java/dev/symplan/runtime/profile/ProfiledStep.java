@@ -2,11 +2,12 @@ package dev.symplan.runtime.profile;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.cost.StepCosts;
 import dev.symplan.planner.cost.Work;
 import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
@@ -137,18 +138,18 @@ public record ProfiledStep(
               index,
               name,
               name,
-              costs.computeMicros(ops.get(op)),
-              Optional.of(Work.of(rankPlan, ImmutableIntArray.of(op))),
+              new StepCosts(costs, rankPlan).computeMicros(index),
+              Optional.of(Work.ofStep(rankPlan, index)),
               Optional.empty());
         }
         case Step.Fused(var list) -> {
-          var work = Work.of(rankPlan, list);
+          var work = Work.ofStep(rankPlan, index);
           yield new ProfiledStep(
               activity,
               index,
               "%s fused ops".formatted(list.length()),
               "fused ops",
-              costs.kernelMicros(work.bytes()),
+              new StepCosts(costs, rankPlan).computeMicros(index),
               Optional.of(work),
               Optional.empty());
         }
@@ -160,7 +161,8 @@ public record ProfiledStep(
               index,
               kind,
               kind + " " + collective.variant().text(),
-              collective.verdict().transferMicros(),
+              collective.verdict().transferMicros()
+                  + collective.epilogue().map(Epilogue::savedMicros).orElse(0.0),
               Optional.empty(),
               Optional.of(traffic(rankPlan, collective, k, activity)));
         }

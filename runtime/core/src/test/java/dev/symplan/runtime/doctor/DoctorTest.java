@@ -373,6 +373,7 @@ class DoctorTest {
     "2, NVIDIA H200, h200x4, 2",
     "4, NVIDIA H200, h200x4, 4",
     "5, NVIDIA H200, h200x8, 5",
+    "2, NVIDIA H100 80GB HBM3, h100x4, 2",
     "8, NVIDIA H100 80GB HBM3, h100x8, 8",
     "16, NVIDIA B200, b200x8, 8",
     "2, NVIDIA GH200 480GB, , 0",

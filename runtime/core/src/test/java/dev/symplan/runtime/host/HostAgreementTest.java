@@ -69,6 +69,7 @@ class HostAgreementTest {
         c.startBarrier(),
         c.endBarrier(),
         c.workspace(),
+        c.epilogue(),
         c.name(),
         c.span());
   }

@@ -212,6 +212,31 @@ class ProgramSessionTest {
   }
 
   @Test
+  void aGraphThatTakesNothingFromOthersRunsManyTimesAtOnce() {
+    var program = program(Optional.of(SHARED), PREFILL, DECODE);
+    try (var session = open(plan(CompileOptions.DEFAULT.withRanks(1), program))) {
+      fill(session, "weight", 2);
+      fill(session, "x", 5);
+      fill(session, "token", 3);
+      session.run("prefill");
+      session.run("decode", 4);
+      session.run("decode", 1);
+      // The cache holds 10, and each run adds 2·3.
+      assertThat(first(session, 1)).isEqualTo(-40);
+      assertThatThrownBy(() -> session.run("decode", 0))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessage("0 runs");
+    }
+    try (var session = open(training(CompileOptions.DEFAULT))) {
+      assertThatThrownBy(() -> session.run("forward", 2))
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessage(
+              "graph 'forward' cannot run 2 times at once: it hands results on, or takes those of"
+                  + " another");
+    }
+  }
+
+  @Test
   void graphsThatShareOnlyInputsUseTheSameMemory() {
     var options = CompileOptions.DEFAULT.withRanks(1).withOutputs(MemorySpace.EXTERNAL);
     long together = plan(options, program(Optional.of(SHARED), PREFILL, DECODE)).total().bytes();

@@ -22,27 +22,51 @@ import org.bytedeco.cuda.global.cudart;
  * not wait for. The calling thread puts them there: it costs less than to wake the GPU's own.
  *
  * <p>A graph is captured for addresses that come a second time, as those of an allocator in a
- * steady state do. Until then, and for all others, the steps are put into the streams one by one.
+ * steady state do, and launched in the caller's stream itself. Until then, and for all others, the
+ * steps are put into the GPU's own streams one by one.
  */
 final class CallerRuns {
 
   private record Copy(DevicePointer from, DevicePointer to, long bytes) {}
 
+  /** A tensor that ops access where the caller has it. */
+  private record Direct(ArenaKind arena, int index, long at) {}
+
   private final Gpu gpu;
+  private final boolean captures;
+
+  /** What the caller's stream held before a run that is put into the GPU's own streams. */
   private final CUevent_st given;
+
+  /** The end of such a run. */
+  private final CUevent_st ran;
+
+  /** The end of the last run with its copies, in whatever stream: the next one uses the arenas. */
   private final CUevent_st done;
+
   private final RepeatedAddresses<CapturedGraph> graphs = new RepeatedAddresses<>();
   private ImmutableLongArray addresses = ImmutableLongArray.of();
+  private ImmutableList<Direct> directs = ImmutableList.of();
   private ImmutableList<Copy> before = ImmutableList.of();
   private ImmutableList<Copy> after = ImmutableList.of();
 
+  /** The graph of the addresses, once there is one. */
+  private Optional<CapturedGraph> captured = Optional.empty();
+
   CallerRuns(Gpu gpu) {
     this.gpu = gpu;
+    this.captures = gpu.mayCaptureAlone();
     this.given = gpu.event(cudart.cudaEventDisableTiming);
+    this.ran = gpu.event(cudart.cudaEventDisableTiming);
     this.done = gpu.event(cudart.cudaEventDisableTiming);
-    gpu.onClose(() -> gpu.check().runtime(cudart.cudaEventDestroy(given), "cudaEventDestroy"));
-    gpu.onClose(() -> gpu.check().runtime(cudart.cudaEventDestroy(done), "cudaEventDestroy"));
-    gpu.onClose(() -> graphs.all().forEach(CapturedGraph::close));
+    gpu.onClose(
+        () -> {
+          awaitLast();
+          graphs.all().forEach(CapturedGraph::close);
+          for (var event : List.of(given, ran, done)) {
+            gpu.check().runtime(cudart.cudaEventDestroy(event), "cudaEventDestroy");
+          }
+        });
   }
 
   /**
@@ -52,19 +76,28 @@ final class CallerRuns {
    * @throws RunException when a copy would need more than one call
    */
   void bind(RankProgram program, Signature signature, CallerMemory memory) {
-    var moved = ImmutableLongArray.builder();
+    var direct = ImmutableList.<Direct>builder();
     var in = ImmutableList.<Copy>builder();
     var out = ImmutableList.<Copy>builder();
     bind(
-        signature.inputs(), program.inputs(), memory.inputs(), ArenaKind.EXTERNAL_INPUT, moved, in);
+        signature.inputs(),
+        program.inputs(),
+        memory.inputs(),
+        ArenaKind.EXTERNAL_INPUT,
+        direct,
+        in);
     bind(
         signature.outputs(),
         program.outputs(),
         memory.outputs(),
         ArenaKind.EXTERNAL_OUTPUT,
-        moved,
+        direct,
         out);
-    addresses = moved.build();
+    directs = direct.build();
+    var all = ImmutableLongArray.builder(directs.size());
+    directs.forEach(tensor -> all.add(tensor.at()));
+    addresses = all.build();
+    captured = Optional.empty();
     before = in.build();
     after =
         out.build().stream()
@@ -80,15 +113,12 @@ final class CallerRuns {
       List<Optional<TensorRef>> refs,
       CallerMemory.Stretches memory,
       ArenaKind arena,
-      ImmutableLongArray.Builder moved,
+      ImmutableList.Builder<Direct> direct,
       ImmutableList.Builder<Copy> copies) {
     for (int i = 0; i < slots.size(); i++) {
       long at = memory.addresses().get(i);
       switch (slots.get(i).use()) {
-        case Use.Direct _ -> {
-          gpu.memory().external().move(arena, i, at);
-          moved.add(at);
-        }
+        case Use.Direct _ -> direct.add(new Direct(arena, i, at));
         case Use.Copied(var place) -> {
           var ref = refs.get(i).orElseThrow();
           if (!ref.type().isDense()) {
@@ -110,17 +140,47 @@ final class CallerRuns {
   /** Puts a run after what is in a stream, and has the stream go on after it. */
   void run(CUstream_st callers) {
     var check = gpu.check();
+    if (captures && captured.isEmpty()) {
+      // Built first: a capture must not wait for another stream.
+      captured = graphs.get(addresses, this::capture);
+    }
+    check.runtime(cudart.cudaStreamWaitEvent(callers, done, 0), "cudaStreamWaitEvent");
+    before.forEach(copy -> copy(copy, callers));
+    if (captured.isPresent()) {
+      captured.get().launch(callers);
+    } else {
+      enqueue(callers);
+    }
+    after.forEach(copy -> copy(copy, callers));
+    check.runtime(cudart.cudaEventRecord(done, callers), "cudaEventRecord");
+    if (graphs.hasDropped()) {
+      // One may still run.
+      awaitLast();
+      graphs.dropped().forEach(CapturedGraph::close);
+    }
+  }
+
+  private CapturedGraph capture() {
+    place();
+    return gpu.captured(gpu::enqueue);
+  }
+
+  /** Only here: a captured graph has its addresses already. */
+  private void place() {
+    directs.forEach(
+        tensor -> gpu.memory().external().move(tensor.arena(), tensor.index(), tensor.at()));
+  }
+
+  /** Puts the steps into the GPU's own streams, between what the caller's has and will have. */
+  private void enqueue(CUstream_st callers) {
+    var check = gpu.check();
     var own = gpu.stream(StreamKind.COMPUTE);
-    // Built first: a capture must not wait for another stream.
-    var graph = graphs.get(addresses, () -> gpu.captured(gpu::enqueue));
+    place();
     check.runtime(cudart.cudaEventRecord(given, callers), "cudaEventRecord");
     check.runtime(cudart.cudaStreamWaitEvent(own, given, 0), "cudaStreamWaitEvent");
-    before.forEach(copy -> copy(copy, own));
-    graph.ifPresentOrElse(captured -> captured.launch(own), gpu::enqueue);
-    after.forEach(copy -> copy(copy, own));
-    check.runtime(cudart.cudaEventRecord(done, own), "cudaEventRecord");
-    check.runtime(cudart.cudaStreamWaitEvent(callers, done, 0), "cudaStreamWaitEvent");
-    graphs.dropped().forEach(this::close);
+    gpu.enqueue();
+    check.runtime(cudart.cudaEventRecord(ran, own), "cudaEventRecord");
+    check.runtime(cudart.cudaStreamWaitEvent(callers, ran, 0), "cudaStreamWaitEvent");
   }
 
   private void copy(Copy copy, CUstream_st stream) {
@@ -133,11 +193,7 @@ final class CallerRuns {
     }
   }
 
-  /** A graph may still run when it is dropped. */
-  private void close(CapturedGraph graph) {
-    gpu.check()
-        .runtime(
-            cudart.cudaStreamSynchronize(gpu.stream(StreamKind.COMPUTE)), "cudaStreamSynchronize");
-    graph.close();
+  private void awaitLast() {
+    gpu.check().runtime(cudart.cudaEventSynchronize(done), "cudaEventSynchronize");
   }
 }

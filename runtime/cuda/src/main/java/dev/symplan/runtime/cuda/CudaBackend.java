@@ -65,6 +65,11 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
+  public void requireOps(Executable executable) {
+    var _ = CudaSession.lower(executable, SessionOptions.DEFAULT);
+  }
+
+  @Override
   public ImmutableList<Long> memoryInUse(int ranks) {
     return Devices.ofAllRanks(ranks).entrySet().stream()
         .map(entry -> Devices.memoryInUse(entry.getValue(), entry.getKey()))

@@ -5,9 +5,11 @@ import com.google.common.collect.ImmutableSortedSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DependentLaunches;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
+import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.ProductAlgorithms;
@@ -48,16 +50,19 @@ final class CudaSession extends ExecutableSession {
 
   private final LocalRanks locals;
   private final MulticastTeams teams;
-  private final Runnable runOnce = this::runOnce;
+  private final Runnable launchRuns = this::launchRuns;
 
   /** For each graph of the program, the number of what was captured of it; empty before. */
   private ImmutableIntArray parts = ImmutableIntArray.of();
 
-  /** The graph of the program that runs next, or all graphs. */
+  /** The graph of the program that runs next, or all graphs, and how often. */
   private int graph = ALL;
+
+  private int times = 1;
 
   private Runnable onClose = () -> {};
   private boolean captured;
+  private boolean released;
 
   private CudaSession(
       Executable executable,
@@ -91,9 +96,13 @@ final class CudaSession extends ExecutableSession {
     var ending = new SessionFailure(world);
     try {
       world.ifPresentOrElse(
-          others -> PlanAgreement.check(executable, others, () -> Processes.domains(others)),
+          others ->
+              PlanAgreement.check(
+                  executable,
+                  others,
+                  () -> Processes.domains(others, Processes.own(others, options.device()))),
           () -> PlanAgreement.check(executable));
-      var programs = lower(executable);
+      var programs = lower(executable, options);
       AddressCheck.check(executable, programs);
       var teams = MulticastTeams.of(programs);
       if (!teams.isEmpty() && !options.multicast()) {
@@ -102,7 +111,9 @@ final class CudaSession extends ExecutableSession {
                 .formatted(teams.all().iterator().next()));
       }
       var devices =
-          world.isPresent() ? Processes.device(world.get()) : Devices.ofAllRanks(programs.size());
+          world
+              .map(others -> Processes.device(others, Processes.own(others, options.device())))
+              .orElseGet(() -> Devices.of(programs.size(), options.device()));
       var locals = new LocalRanks(devices, ending);
       try {
         var session = new CudaSession(executable, options, ending, locals, teams);
@@ -125,9 +136,17 @@ final class CudaSession extends ExecutableSession {
     onClose = task;
   }
 
-  private static ImmutableList<DeviceProgram> lower(Executable executable) {
+  /**
+   * {@return what the GPU of each rank does}
+   *
+   * @throws RunException when an op has no implementation for GPUs
+   */
+  static ImmutableList<DeviceProgram> lower(Executable executable, SessionOptions options) {
     try {
-      return DeviceLowering.lower(executable);
+      var programs = DeviceLowering.lower(executable);
+      return options.dependentLaunches()
+          ? programs.stream().map(DependentLaunches::in).collect(ImmutableList.toImmutableList())
+          : programs;
     } catch (UnsupportedOnGpu e) {
       throw new RunException("backend cuda: " + e.getMessage(), e);
     }
@@ -140,8 +159,18 @@ final class CudaSession extends ExecutableSession {
             Processes.prepare(
                 locals.get(others.rank()), executable(), programs, teams, timer, others, timeout),
         () -> OneProcess.prepare(locals, executable(), programs, teams, timer, timeout));
-    if (!callerMemory) {
+    if (callerMemory) {
+      // Nobody waits for runs in the caller's streams: their kernels would go on waiting.
+      world.ifPresent(
+          others -> others.onFailure(_ -> Thread.ofPlatform().daemon().start(this::stop)));
+    } else {
       locals.forAll(local -> local.gpu().memory().external().allocateAll());
+    }
+  }
+
+  private synchronized void stop() {
+    if (!released) {
+      locals.ranks().forEach(rank -> local(rank).here(local(rank).gpu()::stop));
     }
   }
 
@@ -174,10 +203,10 @@ final class CudaSession extends ExecutableSession {
 
   @Override
   protected void use(int rank, CallerMemory memory) {
-    if (ranks() > 1) {
+    if (localRanks().size() > 1) {
       throw new RunException(
-          "backend cuda: the caller's memory can be bound only for plans of one rank; this plan has %s"
-              .formatted(ranks()));
+          "backend cuda: the caller's memory can be bound only where the process has one rank; this one has %s"
+              .formatted(localRanks().size()));
     }
     var runs = local(rank).callerRuns();
     local(rank).here(() -> runs.bind(program(rank), signature(rank), memory));
@@ -189,9 +218,18 @@ final class CudaSession extends ExecutableSession {
     if (!isBound()) {
       throw new IllegalStateException("memory is bound for 0 of %s ranks".formatted(ranks()));
     }
-    var local = locals.get(0);
     var callers = new CUstream_st(new DevicePointer(stream));
-    guarded(() -> local.here(() -> local.callerRuns().run(callers)));
+    guarded(() -> only().here(() -> put(callers)));
+  }
+
+  /** The rank of a process that has one. */
+  private LocalRank only() {
+    return locals.get(localRanks().first());
+  }
+
+  private void put(CUstream_st stream) {
+    only().gpu().requireNoFailure();
+    only().callerRuns().run(stream);
   }
 
   @Override
@@ -205,14 +243,24 @@ final class CudaSession extends ExecutableSession {
   }
 
   @Override
-  protected void execute(int wanted) {
+  protected void execute(int wanted, int repeated) {
     if (isBound()) {
-      runIn(0);
-      guarded(() -> locals.get(0).here(locals.get(0).gpu()::await));
+      var gpu = only().gpu();
+      guarded(
+          () ->
+              only()
+                  .here(
+                      () -> {
+                        for (int i = 0; i < repeated; i++) {
+                          put(gpu.stream(StreamKind.COMPUTE));
+                        }
+                        gpu.await(repeated);
+                      }));
     } else {
       requireMemory();
       graph = wanted;
-      guarded(runOnce);
+      times = repeated;
+      guarded(launchRuns);
     }
   }
 
@@ -230,7 +278,7 @@ final class CudaSession extends ExecutableSession {
     }
   }
 
-  private void runOnce() {
+  private void launchRuns() {
     // A GPU that still gets its inputs, or whose graph is not built, would let its peers' kernels
     // spin, and the driver may have to wait for those.
     if (locals.hasUploads()) {
@@ -240,7 +288,7 @@ final class CudaSession extends ExecutableSession {
     if (graph != ALL) {
       captureParts();
     }
-    locals.run(graph == ALL ? Gpu.RUN : parts.get(graph));
+    locals.run(graph == ALL ? Gpu.RUN : parts.get(graph), times);
   }
 
   /** Like a run, the graphs of the program are captured on all GPUs before one is launched. */
@@ -363,7 +411,8 @@ final class CudaSession extends ExecutableSession {
   }
 
   @Override
-  protected void release() {
+  protected synchronized void release() {
+    released = true;
     try {
       locals.close(othersAreDone());
     } finally {

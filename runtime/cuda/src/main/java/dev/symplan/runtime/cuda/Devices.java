@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableSortedMap;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.failure.RunException;
 import java.util.Comparator;
+import java.util.OptionalInt;
 import java.util.stream.IntStream;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.SizeTPointer;
@@ -17,6 +18,32 @@ final class Devices {
     var count = new int[1];
     new Check(0).runtime(cudart.cudaGetDeviceCount(count), "cudaGetDeviceCount");
     return count[0];
+  }
+
+  /**
+   * {@return the GPU that the caller names}
+   *
+   * @throws RunException when the process does not see so many
+   */
+  static int checked(int device, int count) {
+    if (device >= count) {
+      throw new RunException(
+          "GPU %s does not exist: this process sees %s"
+              .formatted(device, Units.count(count, "GPU")));
+    }
+    return device;
+  }
+
+  /**
+   * {@return the GPUs of all ranks where one process has all: the given one of a single rank, else
+   * those from the first on}
+   *
+   * @throws RunException when there are too few, or one does not reach another's memory
+   */
+  static ImmutableSortedMap<Integer, Integer> of(int ranks, OptionalInt given) {
+    return ranks == 1 && given.isPresent()
+        ? ImmutableSortedMap.of(0, checked(given.getAsInt(), count()))
+        : ofAllRanks(ranks);
   }
 
   /**

@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.math.LongMath;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
@@ -41,6 +42,7 @@ final class Gpu {
   private ImmutableList<Runnable> work = ImmutableList.of();
   private final List<CapturedGraph> graphs = new ArrayList<>();
   private final List<Runnable> releases = new ArrayList<>();
+  private boolean stepwise;
 
   /** For what must get through beside everything else. */
   private final CUstream_st rescue = new CUstream_st();
@@ -207,14 +209,24 @@ final class Gpu {
    * @param around gets each step, in order, and what puts it into its stream, and has to call that
    */
   int captureStepwise(Runnable begin, BiConsumer<DeviceStep, Runnable> around) {
-    return capture(
-        () -> {
-          begin.run();
-          for (int i = 0; i < work.size(); i++) {
-            around.accept(program.steps().get(i), work.get(i));
-          }
-          joinStreams(program.steps());
-        });
+    stepwise = true;
+    try {
+      return capture(
+          () -> {
+            begin.run();
+            for (int i = 0; i < work.size(); i++) {
+              around.accept(program.steps().get(i), work.get(i));
+            }
+            joinStreams(program.steps());
+          });
+    } finally {
+      stepwise = false;
+    }
+  }
+
+  /** {@return whether each step is to begin when the one before it has ended} */
+  boolean isStepwise() {
+    return stepwise;
   }
 
   private int capture(Runnable enqueue) {
@@ -245,15 +257,21 @@ final class Gpu {
     graphs.get(graph).launch(stream(StreamKind.COMPUTE));
   }
 
+  /** Waits until everything is done, which takes no longer than a run may. */
+  void await() {
+    await(1);
+  }
+
   /**
    * Waits until everything is done.
    *
+   * @param runs how many runs that may be
    * @throws RunException when the GPU reports an error, a kernel or the GPU does not get on, or the
    *     session ends for another reason
    */
-  void await() {
+  void await(int runs) {
     long begin = System.nanoTime();
-    long most = timeout.toNanos();
+    long most = LongMath.saturatedMultiply(timeout.toNanos(), runs);
     var origin = stream(StreamKind.COMPUTE);
     boolean stopping = false;
     while (true) {
@@ -265,7 +283,7 @@ final class Gpu {
         check.runtime(status, "the run");
       }
       if (System.nanoTime() - begin > most) {
-        ending.fail(new RunException(notDone()));
+        ending.fail(new RunException(notDone(Duration.ofNanos(most))));
       }
       if (ending.hasBegun()) {
         if (!stopping) {
@@ -277,6 +295,15 @@ final class Gpu {
       }
       Thread.onSpinWait();
     }
+    requireNoFailure();
+  }
+
+  /**
+   * Looks for what failed in runs until now, without waiting for any.
+   *
+   * @throws RunException when a kernel gave up waiting for its peers, or the session has ended
+   */
+  void requireNoFailure() {
     var gaveUp = memory.failures().failure(kernelTimeout);
     if (gaveUp.isPresent()) {
       ending.fail(new RunException("rank %s: %s".formatted(program.rank(), gaveUp.get())));
@@ -286,7 +313,15 @@ final class Gpu {
     }
   }
 
-  private String notDone() {
+  /**
+   * {@return whether this rank may launch a captured graph while another one puts the same steps
+   * into its streams one by one} NCCL wants all ranks to do the same.
+   */
+  boolean mayCaptureAlone() {
+    return program.steps().stream().noneMatch(DeviceStep.Nccl.class::isInstance);
+  }
+
+  private String notDone(Duration most) {
     var byNccl =
         program.steps().stream()
             .filter(step -> step instanceof DeviceStep.Nccl)
@@ -296,7 +331,7 @@ final class Gpu {
     return "rank %s: its GPU is not done after %s%s"
         .formatted(
             program.rank(),
-            Units.duration(timeout),
+            Units.duration(most),
             byNccl.isEmpty()
                 ? ""
                 : "; NCCL, which does not say where it waits, does %s%s"

@@ -25,6 +25,8 @@ final class LocalRank {
   /** The number of the captured graph that {@link #run} launches. */
   private volatile int toRun = Gpu.RUN;
 
+  private volatile int times = 1;
+
   /**
    * @param device which of the GPUs that this process sees
    */
@@ -49,8 +51,10 @@ final class LocalRank {
     run =
         guarded(
             () -> {
-              opened.launch(toRun);
-              opened.await();
+              for (int i = 0; i < times; i++) {
+                opened.launch(toRun);
+              }
+              opened.await(times);
               copied.ran();
             });
   }
@@ -76,7 +80,9 @@ final class LocalRank {
     try {
       task.run();
     } finally {
-      check.runtime(cudart.cudaSetDevice(current[0]), "cudaSetDevice");
+      if (current[0] != device) {
+        check.runtime(cudart.cudaSetDevice(current[0]), "cudaSetDevice");
+      }
     }
   }
 
@@ -106,9 +112,10 @@ final class LocalRank {
     thread.start(guarded(task));
   }
 
-  /** Has the thread launch a captured graph once. */
-  void startRun(int graph) {
+  /** Has the thread launch a captured graph so many times, and wait for the last one. */
+  void startRun(int graph, int launches) {
     toRun = graph;
+    times = launches;
     thread.start(run);
   }
 

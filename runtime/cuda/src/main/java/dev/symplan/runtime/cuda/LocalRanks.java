@@ -87,10 +87,10 @@ final class LocalRanks {
     joinAll();
   }
 
-  /** Launches a captured graph, of the same number on all; makes nothing. */
-  void run(int graph) {
+  /** Launches a captured graph, of the same number on all, so many times; makes nothing. */
+  void run(int graph, int times) {
     for (int i = 0; i < all.size(); i++) {
-      all.get(i).startRun(graph);
+      all.get(i).startRun(graph, times);
     }
     joinAll();
   }

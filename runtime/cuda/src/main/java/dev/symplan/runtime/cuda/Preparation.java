@@ -26,6 +26,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 import org.bytedeco.cuda.cudart.CUfunc_st;
+import org.bytedeco.cuda.cudart.CUlaunchAttribute;
+import org.bytedeco.cuda.cudart.CUlaunchConfig;
 import org.bytedeco.cuda.cudart.CUmod_st;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.cuda.global.nccl;
@@ -39,6 +41,9 @@ final class Preparation {
   /** Attention that needs more beside its tensors runs without cuDNN. */
   private static final long MAX_ATTENTION_WORKSPACE = 256L << 20;
 
+  /** The first architecture whose kernels wait for the launches before them. */
+  private static final int DEPENDENT_LAUNCHES = 90;
+
   private final Gpu gpu;
   private final Peers peers;
   private final Locations locations;
@@ -47,6 +52,7 @@ final class Preparation {
   private final Check check;
   private final int architecture;
   private final Map<Kernel, CUfunc_st> functions = new HashMap<>();
+  private final CUlaunchAttribute beginsEarly = beginsEarly();
   private final LibraryWorkspace workspace;
   private final CublasProducts products;
   private Optional<CudnnAttention> cudnn = Optional.empty();
@@ -61,9 +67,17 @@ final class Preparation {
     this.check = gpu.check();
     this.workspace = new LibraryWorkspace(gpu);
     this.products = new CublasProducts(gpu, workspace, locations, choices);
+    gpu.onClose(beginsEarly::close);
     this.architecture =
         10 * gpu.attribute(cudart.cudaDevAttrComputeCapabilityMajor)
             + gpu.attribute(cudart.cudaDevAttrComputeCapabilityMinor);
+  }
+
+  private static CUlaunchAttribute beginsEarly() {
+    var attribute = new CUlaunchAttribute();
+    attribute.id(cudart.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+    attribute.value().programmaticStreamSerializationAllowed(1);
+    return attribute;
   }
 
   /** {@return what puts the steps into their streams, one by one} */
@@ -147,25 +161,25 @@ final class Preparation {
     var arguments = new PointerPointer<LongPointer>(1).put(0, words);
     // The array of pointers does not keep what it points to.
     gpu.onClose(words::close);
-    var stream = gpu.stream(launch.stream());
-    int blocks = launch.blocks();
-    int threads = launch.threads();
+    var config =
+        new CUlaunchConfig()
+            .gridDimX(launch.blocks())
+            .gridDimY(1)
+            .gridDimZ(1)
+            .blockDimX(launch.threads())
+            .blockDimY(1)
+            .blockDimZ(1)
+            .sharedMemBytes(0)
+            .hStream(gpu.stream(launch.stream()))
+            .attrs(beginsEarly);
+    gpu.onClose(config::close);
+    boolean dependent = launch.dependent() && architecture >= DEPENDENT_LAUNCHES;
     var call = "the launch for '%s'".formatted(launch.label());
-    return () ->
-        check.driver(
-            cudart.cuLaunchKernel(
-                function,
-                blocks,
-                1,
-                1,
-                threads,
-                1,
-                1,
-                0,
-                stream,
-                arguments,
-                (PointerPointer<?>) null),
-            call);
+    return () -> {
+      config.numAttrs(dependent && !gpu.isStepwise() ? 1 : 0);
+      check.driver(
+          cudart.cuLaunchKernelEx(config, function, arguments, (PointerPointer<?>) null), call);
+    };
   }
 
   private CUfunc_st load(Kernel kernel) {

@@ -15,6 +15,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.Set;
 import org.bytedeco.cuda.global.cudart;
 
@@ -25,13 +26,11 @@ final class Processes {
   private Processes() {}
 
   /**
-   * {@return this process's rank and its GPU: the only one that it sees, or the one of its number
-   * on the host}
+   * {@return this process's rank and its GPU, which no other rank of the host has}
    *
-   * @throws RunException when none exists, or when two ranks of a host have the same
+   * @throws RunException when two ranks of a host have the same
    */
-  static ImmutableSortedMap<Integer, Integer> device(World world) {
-    int device = own(world);
+  static ImmutableSortedMap<Integer, Integer> device(World world, int device) {
     var buses =
         world.gather("GPUs", busId(device, world.rank()).getBytes(StandardCharsets.UTF_8)).stream()
             .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
@@ -40,8 +39,17 @@ final class Processes {
     return ImmutableSortedMap.of(world.rank(), device);
   }
 
-  private static int own(World world) {
+  /**
+   * {@return the GPU of this process: the given one, else the only one that it sees, or the one of
+   * its number on the host}
+   *
+   * @throws RunException when it does not exist
+   */
+  static int own(World world, OptionalInt given) {
     int count = Devices.count();
+    if (given.isPresent()) {
+      return Devices.checked(given.getAsInt(), count);
+    }
     int device = count == 1 ? 0 : world.localRank();
     if (device >= count) {
       throw new RunException(
@@ -52,9 +60,9 @@ final class Processes {
   }
 
   /** {@return how far the memory of each rank reaches} */
-  static ImmutableList<Host> domains(World world) {
+  static ImmutableList<Host> domains(World world, int device) {
     return FabricDomains.of(
-        world, () -> CudaMemoryDriver.hasFabric(own(world), new Check(world.rank())));
+        world, () -> CudaMemoryDriver.hasFabric(device, new Check(world.rank())));
   }
 
   /**
@@ -93,7 +101,7 @@ final class Processes {
       World world,
       Duration timeout) {
     int rank = world.rank();
-    var domains = domains(world);
+    var domains = domains(world, local.device());
     var reached =
         Sets.filter(
             PlanAgreement.peers(executable, rank),

@@ -55,6 +55,11 @@ final class RepeatedAddresses<T> {
     }
   }
 
+  /** {@return whether something was made that is not needed any more} */
+  boolean hasDropped() {
+    return !dropped.isEmpty();
+  }
+
   /** {@return what was made and is not needed any more, once} */
   ImmutableList<T> dropped() {
     var all = ImmutableList.copyOf(dropped);

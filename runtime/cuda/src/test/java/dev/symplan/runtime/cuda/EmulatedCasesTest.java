@@ -32,6 +32,7 @@ class EmulatedCasesTest {
         "sp_mlp",
         "fsdp_mlp_train_fwd",
         "fsdp_mlp_train_bwd",
+        "fsdp_mlp_train_step",
         "symm_mem",
         "jax_adam_block_step",
         "jax_all_to_all",

@@ -192,6 +192,97 @@ class EmulatedCollectivesTest {
     check(plan);
   }
 
+  /**
+   * A residual and what normalizes it, in the kernel of the collective: several results, sums that
+   * are read later, and ops of one element.
+   */
+  @ParameterizedTest
+  @CsvSource({"ONE_SHOT, 2", "ONE_SHOT, 3", "ONE_SHOT_PUSH, 2", "ONE_SHOT_PUSH, 3"})
+  void epilogues(Variant variant, int ranks) {
+    for (var type : List.of("bf16[5, 64]", "f32[37, 100]", "bf16[2, 3, 520]", "f16[70, 32]")) {
+      var width = type.replaceAll(".* |]", "");
+      var dtype = type.substring(0, type.indexOf('['));
+      var part = program.input(type);
+      var residual = program.input(type);
+      var weight = program.input("%s[%s]".formatted(dtype, width));
+      var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(part));
+      var sum = program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half));
+      var added = program.op("aten::add.Tensor(%s, %s)".formatted(residual, sum));
+      var normed = program.norm(added, weight);
+      var again =
+          program.collective(
+              "all_reduce(%s, \"avg\", \"g\")"
+                  .formatted(program.op("aten::mul.Scalar(%s, 2.0)".formatted(normed))));
+      var kept = program.op("aten::relu(%s)".formatted(again));
+      program.output(program.op("aten::add.Tensor(%s, %s)".formatted(added, kept)));
+      program.output(program.op("aten::neg(%s)".formatted(again)));
+    }
+    var plan = plan(ranks, Kind.ALL_REDUCE, variant);
+    assertThat(plan.forRank(0).collectives()).allMatch(CollectivePlan::hasEpilogue);
+    var steps = DeviceLowering.lower(Lowering.lower(plan)).getFirst().steps();
+    assertThat(steps.stream().flatMap(step -> step.launches().stream()))
+        .filteredOn(launch -> !launch.shares().isEmpty())
+        .hasSameSizeAs(plan.forRank(0).collectives());
+    check(plan);
+  }
+
+  /** Ops in the kernel of a collective give the bits that they give in one of their own. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Variant.class,
+      names = {"ONE_SHOT", "ONE_SHOT_PUSH"})
+  void epiloguesGiveTheSameBits(Variant variant) {
+    for (var type : List.of("bf16[5, 512]", "f32[20, 200]")) {
+      var residual = program.input(type);
+      var half = program.op("aten::mul.Scalar(%s, 0.3)".formatted(program.input(type)));
+      var sum = program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half));
+      var wide =
+          program.op(
+              "aten::_to_copy(%s, dtype=torch.float32)"
+                  .formatted(program.op("aten::add.Tensor(%s, %s)".formatted(residual, sum))));
+      var mean = program.op("aten::mean.dim(%s, [-1], True)".formatted(wide));
+      program.output(program.op("aten::sub.Tensor(%s, %s)".formatted(wide, mean)));
+      program.output(program.op("aten::amax(%s, [-1], True)".formatted(wide)));
+    }
+    var with = plan(2, Kind.ALL_REDUCE, variant);
+    var without =
+        program.plan(2, GroupProgram.asWritten("all_reduce", variant).withEpilogues(false));
+    assertThat(with.forRank(0).collectives()).allMatch(CollectivePlan::hasEpilogue);
+    assertThat(without.forRank(0).collectives()).noneMatch(CollectivePlan::hasEpilogue);
+    var fused = new EmulatedGpus(Lowering.lower(with), TIMES, text -> text);
+    var apart = new EmulatedGpus(Lowering.lower(without), TIMES, text -> text);
+    fused.assertAs(apart, Lowering.lower(with), Lowering.lower(without), SEED, 50 * MAX_TURNS);
+  }
+
+  /** What the tests of epilogues are for. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "ONE_SHOT | meet(args, ++meeting, PUSHES); |",
+        "ONE_SHOT | meet(args, ++meeting, false); |",
+        "ONE_SHOT | first + (long long)gridDim.x * TOGETHER, ahead | first, ahead",
+        "ONE_SHOT_PUSH | clear(args.slots[round][r] + half, i); |",
+        "ONE_SHOT_PUSH | held[at] = result.words; |",
+        "ONE_SHOT_PUSH | if (STORED) | if (false)",
+      })
+  void wrongKernelsOfEpiloguesAreFound(Variant variant, String part, @Nullable String other) {
+    var value = program.input("bf16[40, 64]");
+    for (int i = 0; i < 3; i++) {
+      var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(value));
+      var sum = program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half));
+      value = program.op("aten::add.Tensor(%s, %s)".formatted(value, sum));
+      program.output(program.op("aten::neg(%s)".formatted(sum)));
+    }
+    program.output(value);
+    var plan = plan(3, Kind.ALL_REDUCE, variant);
+    check(plan, text -> text, MAX_TURNS);
+    assertThatThrownBy(
+            () -> check(plan, text -> text.replace(part, other == null ? "" : other), MAX_TURNS))
+        .isInstanceOf(AssertionError.class)
+        .hasMessageContaining("seed");
+  }
+
   /** One kernel takes tensors of different sizes, each from another block on. */
   @ParameterizedTest
   @CsvSource({"ALL_GATHER, PUSH", "ALL_REDUCE, ONE_SHOT", "ALL_REDUCE, TWO_SHOT"})

@@ -65,6 +65,9 @@ final class EmulatedGpus {
   private static final String FENCE = "asm volatile(\"fence.proxy.alias;\" ::: \"memory\");";
   private static final Pattern CLOCK = Pattern.compile("asm volatile\\(\"mov.u64[^)]*\\)\\);");
 
+  private static final Pattern SHARED =
+      Pattern.compile("__shared__ ([\\w ]+?) (\\w+)\\[([^\\]]+)\\];");
+
   private static final FunctionDescriptor MULTICAST =
       FunctionDescriptor.ofVoid(
           ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT, ValueLayout.ADDRESS);
@@ -193,7 +196,8 @@ final class EmulatedGpus {
 
   /** Instructions for memory that peers share become calls, at which others may go on. */
   private static String plain(String text) {
-    var clocked = CLOCK.matcher(text).replaceAll("now = 0;").replace(FENCE, "gpus::fence();");
+    var shared = SHARED.matcher(text).replaceAll("$1* $2 = shared_array<$1>(__LINE__, $3);");
+    var clocked = CLOCK.matcher(shared).replaceAll("now = 0;").replace(FENCE, "gpus::fence();");
     var single =
         MULTIMEM
             .matcher(clocked)
@@ -293,6 +297,35 @@ final class EmulatedGpus {
     }
     for (var own : memory) {
       assertThat(own.failure.get(ValueLayout.JAVA_INT, 0)).isZero();
+    }
+  }
+
+  /** Fails where the results of another plan of the same program have other bits. */
+  void assertAs(EmulatedGpus other, Executable own, Executable others, long seed, long limit) {
+    fill(own, seed);
+    other.fill(others, seed);
+    run(seed, limit);
+    other.run(seed, limit);
+    for (int rank = 0; rank < own.ranks().size(); rank++) {
+      for (int i = 0; i < own.ranks().get(rank).outputs().size(); i++) {
+        Bits.assertSame(
+            tensor(rank, own.ranks().get(rank).outputs().get(i).orElseThrow()),
+            other.tensor(rank, others.ranks().get(rank).outputs().get(i).orElseThrow()),
+            "output %s of rank %s, seed %s".formatted(i, rank, seed));
+      }
+    }
+  }
+
+  private void fill(Executable executable, long seed) {
+    for (int rank = 0; rank < executable.ranks().size(); rank++) {
+      var program = executable.ranks().get(rank);
+      for (int i = 0; i < program.inputs().size(); i++) {
+        SeededInputs.fill(
+            tensor(rank, program.inputs().get(i).orElseThrow()),
+            seed,
+            rank,
+            program.inputNames().get(i));
+      }
     }
   }
 

@@ -234,7 +234,13 @@ final class EmulatedSession extends ExecutableSession {
   protected void release() {}
 
   @Override
-  protected void execute(int graph) {
+  protected void execute(int graph, int times) {
+    for (int i = 0; i < times; i++) {
+      execute(graph);
+    }
+  }
+
+  private void execute(int graph) {
     var next = new int[ranks()];
     var end = new int[ranks()];
     for (int rank = 0; rank < next.length; rank++) {

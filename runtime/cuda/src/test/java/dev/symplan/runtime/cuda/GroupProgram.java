@@ -60,6 +60,17 @@ final class GroupProgram {
     return op("_c10d_functional::wait_tensor(%s)".formatted(op("_c10d_functional::" + call)));
   }
 
+  /** {@return the name of a value divided by the root mean square of its rows, and scaled} */
+  String norm(String value, String weight) {
+    var wide = op("aten::_to_copy(%s, dtype=torch.float32)".formatted(value));
+    var squares = op("aten::pow.Tensor_Scalar(%s, 2)".formatted(wide));
+    var mean = op("aten::mean.dim(%s, [-1], True)".formatted(squares));
+    var root = op("aten::rsqrt(%s)".formatted(op("aten::add.Scalar(%s, 1e-5)".formatted(mean))));
+    var scaled = op("aten::mul.Tensor(%s, %s)".formatted(wide, root));
+    var narrow = op("aten::_to_copy(%s, dtype=torch.bfloat16)".formatted(scaled));
+    return op("aten::mul.Tensor(%s, %s)".formatted(narrow, weight));
+  }
+
   void output(String name) {
     outputs.add(name);
   }
@@ -85,6 +96,11 @@ final class GroupProgram {
 
   /** {@return the program as it is written, with this variant for all collectives of a kind} */
   Plan plan(int ranks, String kind, Variant variant) {
+    return plan(ranks, asWritten(kind, variant));
+  }
+
+  /** {@return the program with these options} */
+  Plan plan(int ranks, CompileOptions options) {
     var text =
         """
         graph version 1
@@ -102,7 +118,7 @@ final class GroupProgram {
                 String.join("\n  ", lines),
                 String.join(", ", outputs));
     return Compiler.forTarget(ROOMY)
-        .with(asWritten(kind, variant).withMulticast(true))
+        .with(options.withMulticast(true))
         .compile(GraphParser.parse(new SourceFile("group.graph", text)));
   }
 

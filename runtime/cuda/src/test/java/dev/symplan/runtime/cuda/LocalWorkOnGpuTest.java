@@ -85,6 +85,31 @@ class LocalWorkOnGpuTest {
     }
   }
 
+  @Test
+  void runsAGraphManyTimesWithoutTheHost() {
+    var plan =
+        LocalPrograms.plan(
+            """
+            graph version 1
+            graph count(total: f32[64], step: f32[64]) {
+              sum = aten::add.Tensor(total, step)
+              kept = aten::copy_(total, sum)
+              last = aten::neg(sum)
+              return last
+            }
+            """);
+    try (var session = CudaSession.open(Lowering.lower(plan), TIMEOUT)) {
+      session.input(0, "total").memory().fill((byte) 0);
+      for (int i = 0; i < 64; i++) {
+        session.input(0, "step").set(i, i);
+      }
+      session.run("count", RUNS);
+      session.run("count", 1);
+      assertThat(session.output(0, 0).orElseThrow().get(63)).isEqualTo(-63.0 * (RUNS + 1));
+      assertThat(session.input(0, "total").get(1)).isEqualTo(RUNS + 1.0);
+    }
+  }
+
   @ParameterizedTest
   @MethodSource("dev.symplan.runtime.cuda.EmulatedCasesTest#cases")
   void givesWhatPyTorchGave(String name) {

@@ -30,28 +30,30 @@ import java.util.concurrent.atomic.AtomicLong;
  * <pre>{@code
  * struct reply { char *text; int64_t bytes; };      // UTF-8; to be released
  * struct table {
- *   int64_t version;                                // 1
+ *   int64_t version;                                // 2
  *   int64_t (*compile)(const char *request, int64_t bytes, struct reply *);
  *   int64_t (*describe)(int64_t handle, struct reply *);
- *   int64_t (*run)(int64_t handle, const int64_t *words, int64_t count, int64_t stream,
+ *   int64_t (*run)(int64_t handle, const int64_t *addresses, int64_t count, int64_t stream,
  *                  struct reply *);
  *   int64_t (*close)(int64_t handle, struct reply *);
  *   int64_t (*release)(char *text);
+ *   int64_t (*leave)(struct reply *);
  * };
  * }</pre>
  *
  * <p>{@code compile} takes a {@link Request} in JSON and returns a handle, or 0; {@code describe}
- * replies with a {@link SignatureJson signature}. {@code run} takes two words for each input and
- * then for each output, its address and its number of bytes; {@code count} is the number of words.
- * All but {@code compile} return 0, or 1 if they fail. A function that fails replies with the
- * reason; without memory for it, the reply stays empty.
+ * replies with a {@link SignatureJson signature}. {@code run} takes the address of each input and
+ * then of each output, where as many bytes are as the signature says. {@code leave} signs off from
+ * the processes of other ranks, before this process ends. All but {@code compile} return 0, or 1 if
+ * they fail. A function that fails replies with the reason; without memory for it, the reply stays
+ * empty.
  *
  * <p>Any thread may call: the JVM attaches it.
  */
 public final class Bridge {
 
   /** The version of the table that the caller expects. */
-  private static final long VERSION = 1;
+  private static final long VERSION = 2;
 
   private static final long OK = 0;
   private static final long FAILED = 1;
@@ -64,6 +66,7 @@ public final class Bridge {
 
   private final Map<Long, CompiledGraph> graphs = new ConcurrentHashMap<>();
   private final Map<Long, Arena> replies = new ConcurrentHashMap<>();
+  private final Worlds worlds = new Worlds();
   private final AtomicLong handles = new AtomicLong();
   private final MemorySegment table;
 
@@ -74,13 +77,14 @@ public final class Bridge {
   }
 
   private Bridge() {
-    table = Arena.global().allocate(JAVA_LONG, 6);
+    table = Arena.global().allocate(JAVA_LONG, 7);
     table.setAtIndex(JAVA_LONG, 0, VERSION);
     put(1, "compile", ADDRESS, JAVA_LONG, ADDRESS);
     put(2, "describe", JAVA_LONG, ADDRESS);
     put(3, "run", JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_LONG, ADDRESS);
     put(4, "close", JAVA_LONG, ADDRESS);
     put(5, "release", ADDRESS);
+    put(6, "leave", ADDRESS);
   }
 
   /** {@return the address of the table, which stays} */
@@ -112,7 +116,7 @@ public final class Bridge {
         NO_HANDLE,
         reply,
         () -> {
-          var graph = CompiledGraph.of(Request.parse(text(request, bytes)));
+          var graph = CompiledGraph.of(Request.parse(text(request, bytes)), worlds);
           long handle = handles.incrementAndGet();
           graphs.put(handle, graph);
           return handle;
@@ -129,21 +133,17 @@ public final class Bridge {
         });
   }
 
-  long run(long handle, MemorySegment words, long count, long stream, MemorySegment reply) {
+  long run(long handle, MemorySegment addresses, long count, long stream, MemorySegment reply) {
     return guarded(
         FAILED,
         reply,
         () -> {
           var graph = graph(handle);
-          if (count != 2L * graph.tensors()) {
+          if (count < 0 || count > 0 && addresses.address() == 0) {
             throw new IllegalArgumentException(
-                "%s words for %s inputs and outputs, which have two each"
-                    .formatted(count, graph.tensors()));
+                "%s addresses at 0x%s".formatted(count, Long.toHexString(addresses.address())));
           }
-          if (count > 0 && words.address() == 0) {
-            throw new IllegalArgumentException("the address of the words is 0");
-          }
-          graph.run(words.reinterpret(count * Long.BYTES).toArray(JAVA_LONG), stream);
+          graph.run(addresses.reinterpret(count * Long.BYTES), stream);
           return OK;
         });
   }
@@ -167,6 +167,16 @@ public final class Bridge {
     }
     arena.close();
     return OK;
+  }
+
+  long leave(MemorySegment reply) {
+    return guarded(
+        FAILED,
+        reply,
+        () -> {
+          worlds.close();
+          return OK;
+        });
   }
 
   private CompiledGraph graph(long handle) {

@@ -1,151 +1,115 @@
 package dev.symplan.runtime.torch;
 
-import com.google.common.collect.ImmutableMap;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
 import com.google.common.primitives.ImmutableLongArray;
-import dev.symplan.ir.MemorySpace;
-import dev.symplan.ir.diag.Diagnostic;
-import dev.symplan.ir.graph.Program;
-import dev.symplan.planner.Compiler;
-import dev.symplan.planner.file.AtomicFile;
-import dev.symplan.planner.io.ProgramReader;
-import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.planner.report.PlanReport;
-import dev.symplan.planner.report.page.HtmlRenderer;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.CallerMemory.Stretches;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
-import dev.symplan.runtime.doctor.Diagnosis;
-import dev.symplan.runtime.doctor.MachineProbe;
+import dev.symplan.runtime.Signature;
+import dev.symplan.runtime.Signature.Slot;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Launch;
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.LinkedHashMap;
+import dev.symplan.runtime.launch.World;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
 
-/** A graph of PyTorch's that is ready to run; any thread may run it, one at a time. */
+/**
+ * A graph of PyTorch's that is ready to run on the rank of this process; any thread may run it, one
+ * at a time.
+ */
 final class CompiledGraph implements AutoCloseable {
-  /** Alone in its process, whatever a launcher has started. */
-  private static final SessionOptions OPTIONS =
-      SessionOptions.DEFAULT.withLaunch(Launch.SINGLE).withCallerMemory(true);
+  private static final long[] NOTHING = {};
 
   private final Plan plan;
   private final Backend backend;
+  private final SessionOptions options;
+  private final int rank;
+  private final ImmutableLongArray inputBytes;
+  private final ImmutableLongArray outputBytes;
   private Session session;
   private boolean failed;
 
-  private CompiledGraph(Plan plan, Backend backend) {
+  /** The addresses that the session has, of inputs and then of outputs; none at first. */
+  private long[] bound = NOTHING;
+
+  private CompiledGraph(Plan plan, Backend backend, SessionOptions options) {
     this.plan = plan;
     this.backend = backend;
-    this.session = Session.open(plan, backend, OPTIONS);
+    this.options = options;
+    this.rank = options.world().map(World::rank).orElse(0);
+    this.session = Session.open(plan, backend, options);
+    this.inputBytes = bytes(signature().inputs());
+    this.outputBytes = bytes(signature().outputs());
   }
 
   /**
    * {@return the graph of a request, planned and with its memory}
    *
+   * @param worlds the processes of the other ranks; all of them come with the same request
    * @throws dev.symplan.ir.diag.CompileException when the graph is wrong
    * @throws RunException when it cannot run here
    */
-  static CompiledGraph of(Request request) {
+  static CompiledGraph of(Request request, Worlds worlds) {
     var backend =
-        Backend.ofName(request.backend())
+        Backend.ofName(request.graph().backend())
             .orElseThrow(
                 () ->
                     new RunException(
                         "unknown backend '%s'; choose from %s"
                             .formatted(
-                                request.backend(), Backend.all().map(Backend::name).toList())));
-    if (request.ranks() != 1) {
-      throw new RunException(
-          "a graph of %s ranks: within PyTorch, only graphs of one rank can run"
-              .formatted(request.ranks()));
+                                request.graph().backend(),
+                                Backend.all().map(Backend::name).toList())));
+    var options = SessionOptions.DEFAULT.withCallerMemory(true).withDevice(request.device());
+    if (request.peers().isEmpty()) {
+      // Alone, whatever a launcher has started.
+      return new CompiledGraph(
+          Planning.alone(request, backend), backend, options.withLaunch(Launch.SINGLE));
     }
-    var options =
-        CompileOptions.DEFAULT
-            .withRanks(request.ranks())
-            .withDims(request.dims(), ImmutableMap.of())
-            .withBackend(backend.variants(false))
-            .withInputs(MemorySpace.EXTERNAL);
-    var warnings = new ArrayList<Diagnostic>();
-    var program = ProgramReader.read(request.graph(), options, warnings::add);
-    var plan =
-        compiler(backend)
-            .with(options.withSpaces(outputSpaces(program)))
-            .compile(program, warnings);
-    request
-        .page()
-        .ifPresent(
-            file -> AtomicFile.write(file, HtmlRenderer.render(PlanReport.of(plan)), "the page"));
-    return new CompiledGraph(plan, backend);
+    var peers = request.peers().get();
+    return worlds.with(
+        peers,
+        world ->
+            new CompiledGraph(
+                Planning.together(request, backend, world),
+                backend,
+                options.withWorld(world).withTimeout(peers.timeout())));
   }
 
-  private static Compiler compiler(Backend backend) {
-    if (backend.name().equals(Backend.HOST) || backend.unavailable().isPresent()) {
-      return Compiler.forDefaultTarget();
-    }
-    return Diagnosis.of(MachineProbe.ofThisMachine(), backend.variants(false))
-        .target()
-        .map(Compiler::forTarget)
-        .orElseGet(Compiler::forDefaultTarget);
+  private Signature signature() {
+    return session.signature(rank);
   }
 
-  /**
-   * Has ops write outputs into the caller's memory, but for those that lie in an input or in
-   * another output: AOTAutograd saves many views for the backward graph, which need no copies.
-   */
-  private static ImmutableMap<String, MemorySpace> outputSpaces(Program program) {
-    var spaces = new LinkedHashMap<String, MemorySpace>();
-    for (var graph : program.graphs()) {
-      var aliases = Aliases.of(graph);
-      var own =
-          graph.outputs().stream()
-              .flatMap(output -> output.operands().stream())
-              .filter(value -> value.isTensor() && !aliases.of(value).isInput())
-              .toList();
-      var wholes = new HashSet<Integer>();
-      for (var value : own) {
-        if (aliases.isWhole(value) && value.tensor().isDense() && wholes.add(aliases.id(value))) {
-          spaces.put(value.name(), MemorySpace.EXTERNAL);
-        }
-      }
-      own.stream()
-          .filter(value -> !wholes.contains(aliases.id(value)))
-          .forEach(value -> spaces.put(value.name(), MemorySpace.EXTERNAL));
-    }
-    return ImmutableMap.copyOf(spaces);
+  private static ImmutableLongArray bytes(List<Slot> slots) {
+    return ImmutableLongArray.copyOf(slots.stream().mapToLong(Slot::bytes));
   }
 
   /** {@return what the graph takes and gives, and what runs do with the memory of each, as JSON} */
   synchronized String describe() {
-    return SignatureJson.print(session.signature(0), session.alignment());
-  }
-
-  /** {@return how many inputs and outputs there are} */
-  synchronized int tensors() {
-    var signature = session.signature(0);
-    return signature.inputs().size() + signature.outputs().size();
+    return SignatureJson.print(signature(), session.alignment());
   }
 
   /**
    * Runs once.
    *
-   * @param words for each input and then for each output, its address and how many bytes are there
-   * @throws IllegalArgumentException when the memory does not fit
-   * @throws RunException when the run fails; the next one starts anew
+   * @param addresses of the inputs and then of the outputs, where as much memory is as the
+   *     signature says
+   * @throws IllegalArgumentException when an address cannot be right
+   * @throws RunException when the run fails; the next one starts anew if there are no other ranks
    */
-  synchronized void run(long[] words, long stream) {
-    if (failed) {
+  synchronized void run(MemorySegment addresses, long stream) {
+    if (failed && options.world().isEmpty()) {
       session.close();
-      session = Session.open(plan, backend, OPTIONS);
+      session = Session.open(plan, backend, options);
+      bound = NOTHING;
       failed = false;
     }
-    int inputs = session.signature(0).inputs().size();
-    session.bind(
-        0,
-        new CallerMemory(stretches(words, 0, inputs), stretches(words, inputs, words.length / 2)));
+    if (!isBound(addresses)) {
+      bind(addresses.toArray(JAVA_LONG));
+    }
     try {
       session.runIn(stream);
     } catch (RunException e) {
@@ -154,14 +118,33 @@ final class CompiledGraph implements AutoCloseable {
     }
   }
 
-  private static Stretches stretches(long[] words, int from, int to) {
-    var addresses = ImmutableLongArray.builder(to - from);
-    var bytes = ImmutableLongArray.builder(to - from);
-    for (int i = from; i < to; i++) {
-      addresses.add(words[2 * i]);
-      bytes.add(words[2 * i + 1]);
+  private boolean isBound(MemorySegment addresses) {
+    if (addresses.byteSize() != (long) bound.length * Long.BYTES || bound.length == 0) {
+      return false;
     }
-    return new Stretches(addresses.build(), bytes.build());
+    for (int i = 0; i < bound.length; i++) {
+      if (addresses.getAtIndex(JAVA_LONG, i) != bound[i]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private void bind(long[] addresses) {
+    int inputs = inputBytes.length();
+    int tensors = inputs + outputBytes.length();
+    if (addresses.length != tensors) {
+      throw new IllegalArgumentException(
+          "addresses of %s of %s inputs and outputs".formatted(addresses.length, tensors));
+    }
+    bound = NOTHING;
+    var all = ImmutableLongArray.copyOf(addresses);
+    session.bind(
+        rank,
+        new CallerMemory(
+            new Stretches(all.subArray(0, inputs), inputBytes),
+            new Stretches(all.subArray(inputs, tensors), outputBytes)));
+    bound = addresses;
   }
 
   @Override

@@ -1,32 +1,63 @@
 package dev.symplan.runtime.torch;
 
-import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.JsonErrors;
+import dev.symplan.runtime.launch.LaunchEnvironment;
+import dev.symplan.runtime.launch.LaunchEnvironment.Launcher;
+import dev.symplan.runtime.launch.Secret;
+import dev.symplan.runtime.launch.StoreAccess;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Optional;
 
 /**
  * A request to compile a graph.
  *
- * @param graph FX text, and the name that messages give it
- * @param backend the name of what runs it
- * @param ranks the world size
- * @param dims values of symbolic sizes
+ * @param graph the part of this process's rank
+ * @param device which of the GPUs that the process sees has the tensors
  * @param page where the page of the plan goes, if anywhere
+ * @param peers the processes of the other ranks; empty for a graph of one rank
  */
-record Request(
-    SourceFile graph,
-    String backend,
-    int ranks,
-    ImmutableMap<String, Long> dims,
-    Optional<Path> page) {
+record Request(RankGraph graph, int device, Optional<Path> page, Optional<Peers> peers) {
 
   private static final ImmutableSet<String> FIELDS =
-      ImmutableSet.of("name", "text", "backend", "ranks", "dims", "page");
+      ImmutableSet.<String>builder()
+          .addAll(RankGraph.FIELDS)
+          .add("device", "page", "world")
+          .build();
+
+  private static final ImmutableSet<String> WORLD =
+      ImmutableSet.of("rank", "size", "host", "port", "secret", "timeout");
+
+  /**
+   * The processes that run the ranks of a graph.
+   *
+   * @param environment where they meet
+   * @param timeout how long they wait for each other
+   */
+  record Peers(LaunchEnvironment environment, Duration timeout) {
+
+    private static Peers parse(Json json) {
+      json.only(WORLD);
+      var environment =
+          new LaunchEnvironment(
+              Launcher.TORCHRUN,
+              json.get("rank").intValue(),
+              json.get("size").intValue(),
+              // The request says which GPU it is.
+              0,
+              json.get("host").text(),
+              json.get("port").intValue(),
+              "torch.compile");
+      var secret = Secret.of(json.get("secret").text(), "the request");
+      return new Peers(
+          environment.withAccess(StoreAccess.DEFAULT.withSecret(secret)),
+          Duration.ofSeconds(json.get("timeout").integer()));
+    }
+  }
 
   /**
    * {@return a request in JSON}
@@ -37,13 +68,10 @@ record Request(
     var json =
         Json.parse(new SourceFile("<request>", text), new JsonErrors(DiagnosticCode.BAD_OPTION));
     json.only(FIELDS);
-    var dims = ImmutableMap.<String, Long>builder();
-    json.find("dims").ifPresent(all -> all.fields().forEach((k, v) -> dims.put(k, v.integer())));
     return new Request(
-        new SourceFile(json.get("name").text(), json.get("text").text()),
-        json.get("backend").text(),
-        json.get("ranks").intValue(),
-        dims.buildOrThrow(),
-        json.find("page").map(Json::text).map(Path::of));
+        RankGraph.of(json),
+        json.find("device").map(Json::intValue).orElse(0),
+        json.find("page").map(Json::text).map(Path::of),
+        json.find("world").map(Peers::parse));
   }
 }

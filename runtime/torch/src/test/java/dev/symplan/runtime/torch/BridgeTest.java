@@ -25,6 +25,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -49,7 +50,7 @@ class BridgeTest {
               return (index,)
       """;
 
-  private final MemorySegment table = MemorySegment.ofAddress(Bridge.table()).reinterpret(6 * 8L);
+  private final MemorySegment table = MemorySegment.ofAddress(Bridge.table()).reinterpret(7 * 8L);
 
   private final Arena arena = Arena.ofShared();
   private final MemorySegment reply = arena.allocate(16);
@@ -84,16 +85,17 @@ class BridgeTest {
     }
   }
 
-  private long run(long handle, long... words) {
-    return run(reply, handle, words);
+  private long run(long handle, long... addresses) {
+    return run(reply, handle, addresses);
   }
 
-  private long run(MemorySegment answer, long handle, long... words) {
-    var given = words.length == 0 ? MemorySegment.NULL : arena.allocateFrom(JAVA_LONG, words);
+  private long run(MemorySegment answer, long handle, long... addresses) {
+    var given =
+        addresses.length == 0 ? MemorySegment.NULL : arena.allocateFrom(JAVA_LONG, addresses);
     try {
       return (long)
           function(3, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_LONG, ADDRESS)
-              .invokeExact(handle, given, (long) words.length, 0L, answer);
+              .invokeExact(handle, given, (long) addresses.length, 0L, answer);
     } catch (Throwable e) {
       throw new AssertionError(e);
     }
@@ -134,7 +136,6 @@ class BridgeTest {
         .put("name", "test.fx.txt")
         .put("text", graph)
         .put("backend", backend)
-        .put("ranks", 1)
         .toString();
   }
 
@@ -146,20 +147,15 @@ class BridgeTest {
     return tensor;
   }
 
-  private static long[] words(MemorySegment... tensors) {
-    var words = new long[2 * tensors.length];
-    for (int i = 0; i < tensors.length; i++) {
-      words[2 * i] = tensors[i].address();
-      words[2 * i + 1] = tensors[i].byteSize();
-    }
-    return words;
+  private static long[] addresses(MemorySegment... tensors) {
+    return Stream.of(tensors).mapToLong(MemorySegment::address).toArray();
   }
 
   private static final MemorySegment NONE = MemorySegment.NULL;
 
   @Test
   void hasAVersion() {
-    assertThat(table.getAtIndex(JAVA_LONG, 0)).isEqualTo(1);
+    assertThat(table.getAtIndex(JAVA_LONG, 0)).isEqualTo(2);
   }
 
   @Test
@@ -169,7 +165,7 @@ class BridgeTest {
     var input = tensor(32, 5);
     for (int i = 0; i < 3; i++) {
       var output = tensor(32, 0);
-      assertThat(run(handle, words(input, tensor(16, 0), output, NONE, NONE, NONE))).isZero();
+      assertThat(run(handle, addresses(input, tensor(16, 0), output, NONE, NONE, NONE))).isZero();
       assertThat(output.getAtIndex(JAVA_FLOAT, 31)).isEqualTo(72);
     }
     assertThat(close(handle)).isZero();
@@ -202,21 +198,20 @@ class BridgeTest {
     long handle = compile(request(DOUBLED, "host"));
     var input = tensor(32, 5);
     var weight = tensor(16, 0);
-    assertThat(run(handle, words(input, weight, tensor(31, 0), NONE, NONE, NONE))).isEqualTo(1);
-    assertThat(text())
-        .isEqualTo("output 0 of rank 0 is f32[8, 4], which takes 128 bytes; the caller has 124");
-    assertThat(run(handle, words(input, weight, tensor(32, 0)))).isEqualTo(1);
-    assertThat(text()).isEqualTo("6 words for 6 inputs and outputs, which have two each");
-    assertThat(run(handle, words(input, NONE, tensor(32, 0), NONE, NONE, NONE))).isEqualTo(1);
-    assertThat(text())
-        .isEqualTo("input 'w' of rank 0 is f32[4, 4], which takes 64 bytes; the caller has 0");
+    assertThat(run(handle, addresses(input, weight, input.asSlice(4), NONE, NONE, NONE)))
+        .isEqualTo(1);
+    assertThat(text()).startsWith("output 0 of rank 0: the address 0x").contains("16 bytes");
+    assertThat(run(handle, addresses(input, weight, tensor(32, 0)))).isEqualTo(1);
+    assertThat(text()).isEqualTo("addresses of 3 of 6 inputs and outputs");
+    assertThat(run(handle, addresses(input, NONE, tensor(32, 0), NONE, NONE, NONE))).isEqualTo(1);
+    assertThat(text()).isEqualTo("input 'w' of rank 0: the address is 0");
     assertThat(run(handle)).isEqualTo(1);
-    assertThat(text()).startsWith("0 words for 6");
+    assertThat(text()).startsWith("addresses of 0 of 6");
     assertThat(run(77_777)).isEqualTo(1);
     assertThat(text()).isEqualTo("no graph has the handle 77777");
     // What was refused has changed nothing.
     var output = tensor(32, 0);
-    assertThat(run(handle, words(input, weight, output, NONE, NONE, NONE))).isZero();
+    assertThat(run(handle, addresses(input, weight, output, NONE, NONE, NONE))).isZero();
     assertThat(output.getAtIndex(JAVA_FLOAT, 0)).isEqualTo(10);
     close(handle);
   }
@@ -233,8 +228,6 @@ class BridgeTest {
     assertThat(text()).startsWith("test.fx.txt: error[syntax]: the text contains no graph");
     assertThat(compile(request(DOUBLED, "tpu"))).isZero();
     assertThat(text()).startsWith("unknown backend 'tpu'; choose from [");
-    assertThat(compile(request(DOUBLED, "host").replace("\"ranks\":1", "\"ranks\":2"))).isZero();
-    assertThat(text()).startsWith("a graph of 2 ranks");
     assertThat(compile(request(DOUBLED, "host").replace("}", ",\"what\":1}"))).isZero();
     assertThat(text()).contains("what");
   }
@@ -262,11 +255,11 @@ class BridgeTest {
     var output = tensor(4, 0);
     for (int i = 0; i < 2; i++) {
       rows.setAtIndex(JAVA_LONG, 0, 8);
-      var words = words(tensor(32, 0), rows.asSlice(0, 8), output);
-      assertThat(run(handle, words)).isEqualTo(1);
+      var addresses = addresses(tensor(32, 0), rows.asSlice(0, 8), output);
+      assertThat(run(handle, addresses)).isEqualTo(1);
       assertThat(text()).contains("aten::index.Tensor 'index'").contains("8");
       rows.setAtIndex(JAVA_LONG, 0, 7);
-      assertThat(run(handle, words)).isZero();
+      assertThat(run(handle, addresses)).isZero();
       assertThat(output.getAtIndex(JAVA_FLOAT, 3)).isEqualTo(31);
     }
     close(handle);
@@ -276,7 +269,7 @@ class BridgeTest {
   void writesThePage(@TempDir Path folder) throws Exception {
     var file = folder.resolve("page.html");
     var path = JsonNodeFactory.instance.textNode(file.toString()).toString();
-    var request = request(DOUBLED, "host").replace("\"ranks\"", "\"page\":" + path + ",\"ranks\"");
+    var request = request(DOUBLED, "host").replace("{\"name\"", "{\"page\":" + path + ",\"name\"");
     long handle = compile(request);
     assertThat(handle).isPositive();
     assertThat(Files.readString(file)).contains("<html");
@@ -299,11 +292,11 @@ class BridgeTest {
                   var input = tensor(32, first);
                   var output = tensor(32, 0);
                   for (int i = 0; i < 200; i++) {
-                    var words = words(input, tensor(16, 0), output, NONE, NONE, NONE);
-                    assertThat(run(answer, handle, words)).isZero();
+                    var addresses = addresses(input, tensor(16, 0), output, NONE, NONE, NONE);
+                    assertThat(run(answer, handle, addresses)).isZero();
                     assertThat(output.getAtIndex(JAVA_FLOAT, 0)).isEqualTo(2 * first);
-                    assertThat(run(answer, handle, words(input))).isEqualTo(1);
-                    assertThat(text(answer)).startsWith("2 words");
+                    assertThat(run(answer, handle, addresses(input))).isEqualTo(1);
+                    assertThat(text(answer)).startsWith("addresses of 1 of 6");
                   }
                   return output.getAtIndex(JAVA_FLOAT, 31);
                 }));

@@ -6,7 +6,6 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
@@ -19,6 +18,7 @@ import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalDouble;
 
 /**
  * Lowers the memory at the peak: what is live there, and next read only later, is given up and
@@ -26,9 +26,10 @@ import java.util.Optional;
  * rematerialization, tensor by tensor.
  *
  * <p>An op runs again with the operands of its first run. Each of them is still live then, or is
- * itself computed again, so that nothing lives longer for it. Collectives, ops with effects, ops
- * that draw random numbers and ops without a rule never run twice, and nothing is computed again
- * from what is written in between.
+ * itself computed again, so that nothing lives longer for it. A gather may run again, which frees a
+ * whole while only its shards wait: FSDP's resharding after forward. Other collectives, whose sums
+ * another variant would round otherwise, ops with effects, ops that draw random numbers and ops
+ * without a rule never run twice, and nothing is computed again from what is written in between.
  */
 public final class Recomputation {
   /** The most ops that run again for one tensor. */
@@ -55,10 +56,11 @@ public final class Recomputation {
    * @param value as it was defined first
    * @param bytes that are free from its last use before the peak until it is computed again
    * @param ops how many run again
+   * @param gathers how many of them are gathers
    * @param reader the op before which they do
    * @param micros their predicted time
    */
-  public record Made(Value value, long bytes, int ops, String reader, double micros) {}
+  public record Made(Value value, long bytes, int ops, int gathers, String reader, double micros) {}
 
   /**
    * A storage that could be given up.
@@ -76,8 +78,20 @@ public final class Recomputation {
     }
   }
 
+  /** Prices a gather that runs again. */
+  public interface Gathers {
+    /** For ranks that do not all run the same ops, and so cannot decide alike. */
+    Gathers NEVER = _ -> OptionalDouble.empty();
+
+    /**
+     * {@return its predicted time in µs; empty for an op that is no gather or must not run twice}
+     */
+    OptionalDouble micros(Op op);
+  }
+
   private final Analyses own;
   private final CostModel costs;
+  private final Gathers gathers;
   private final ImmutableList<Op> ops;
   private final Aliases aliases;
   private final WorkUnits units;
@@ -89,9 +103,10 @@ public final class Recomputation {
   /** Ops that write into arguments, or may. */
   private final int[] writers;
 
-  private Recomputation(Analyses own, CostModel costs) {
+  private Recomputation(Analyses own, CostModel costs, Gathers gathers) {
     this.own = own;
     this.costs = costs;
+    this.gathers = gathers;
     this.ops = own.graph().ops();
     this.aliases = own.aliases();
     this.units = WorkUnits.of(own);
@@ -119,8 +134,8 @@ public final class Recomputation {
   /**
    * {@return the graph with a peak of at most so many bytes by prediction, or as low as it gets}
    */
-  public static Lowered lower(Analyses own, CostModel costs, long most) {
-    var now = new Recomputation(own, costs);
+  public static Lowered lower(Analyses own, CostModel costs, Gathers gathers, long most) {
+    var now = new Recomputation(own, costs, gathers);
     var made = ImmutableList.<Made>builder();
     for (int round = 0; round < MAX_ROUNDS && now.profile.peak() > most; round++) {
       var chosen = now.lower(most);
@@ -140,13 +155,13 @@ public final class Recomputation {
     var candidates = candidates();
     var enough = pick(candidates, profile.peak() - most);
     if (!enough.isEmpty()) {
-      var all = new Recomputation(own.of(without(enough)), costs);
+      var all = new Recomputation(own.of(without(enough)), costs, gathers);
       if (all.profile.isBelow(profile)) {
         return Optional.of(round(all, enough));
       }
     }
     for (var candidate : candidates.subList(0, Math.min(MAX_ALONE, candidates.size()))) {
-      var one = new Recomputation(own.of(without(List.of(candidate))), costs);
+      var one = new Recomputation(own.of(without(List.of(candidate))), costs, gathers);
       if (one.profile.isBelow(profile)) {
         return Optional.of(round(one, List.of(candidate)));
       }
@@ -164,6 +179,10 @@ public final class Recomputation {
                         one.storage().value(),
                         one.storage().bytes(),
                         (int) one.ops().stream().filter(aliases::runs).count(),
+                        (int)
+                            one.ops().stream()
+                                .filter(index -> ops.get(index).collective().isPresent())
+                                .count(),
                         ops.get(one.at()).label(),
                         one.micros()))
             .collect(ImmutableList.toImmutableList()));
@@ -257,12 +276,11 @@ public final class Recomputation {
     }
   }
 
-  private static boolean isRepeatable(Op op) {
+  private boolean isRepeatable(Op op) {
     return op.def().rule().isPresent()
         && !Precedence.hasEffect(op)
         && !op.def().isFence()
-        && !op.def().has(OpTrait.WAIT)
-        && op.collective().isEmpty();
+        && (op.collective().isEmpty() || gathers.micros(op).isPresent());
   }
 
   /** Whether a storage holds its tensor at an op, whatever is computed again. */
@@ -307,7 +325,8 @@ public final class Recomputation {
   private double micros(BitSet again) {
     return again.stream()
         .filter(aliases::runs)
-        .mapToDouble(index -> costs.computeMicros(ops.get(index)))
+        .mapToObj(ops::get)
+        .mapToDouble(op -> gathers.micros(op).orElseGet(() -> costs.computeMicros(op)))
         .sum();
   }
 

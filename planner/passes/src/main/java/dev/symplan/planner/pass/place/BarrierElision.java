@@ -242,7 +242,10 @@ final class BarrierElision {
     return switch (rank.plan.steps().get(step)) {
       case Step.Compute(int op) -> rank.touches(k, op);
       case Step.Fused(var ops) -> ops.stream().anyMatch(op -> rank.touches(k, op));
-      case Step.Start(int other) -> rank.touches(k, rank.at(other).op());
+      case Step.Start(int other) ->
+          rank.touches(k, rank.at(other).op())
+              // Its epilogue runs before its end, where others may rely on that.
+              || (other != k && rank.at(other).hasEpilogue() && touches(rank, k, step + 1));
       case Step.Join(int other) -> rank.touches(k, rank.at(other).op());
     };
   }

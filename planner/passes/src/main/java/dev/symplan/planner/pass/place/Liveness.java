@@ -7,6 +7,7 @@ import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Fusion;
 import dev.symplan.planner.pass.select.Realized;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.Arrays;
 
 /**
@@ -14,7 +15,8 @@ import java.util.Arrays;
  *
  * <p>Storages that an unfinished collective reads or writes are in use until its join. Peers touch
  * a rank's memory only between the barriers of a collective that the rank itself takes part in, so
- * they need no more than that. Values that only pass from op to op of a fused step have no storage.
+ * they need no more than that; with an epilogue, until that has run. Values that only pass from op
+ * to op of a fused step have no storage.
  */
 public final class Liveness {
   private final Realized graph;
@@ -78,9 +80,12 @@ public final class Liveness {
       boolean collective =
           k < graph.collectives().size() && graph.collectives().get(k).index() == i;
       int from = schedule.stepOfOp().get(i);
-      int to = collective ? schedule.endStep().get(k++) : from;
+      int to = collective ? schedule.endStep().get(k) : from;
+      // An epilogue takes the place of what it gets, but not of what peers still read.
+      int made = collective && schedule.streams().get(k) == StreamKind.COMPUTE ? from : to;
+      k += collective ? 1 : 0;
       ops.get(i).operands().forEach(value -> touch(aliases.id(value), from, from, to));
-      ops.get(i).results().forEach(value -> touch(aliases.id(value), from, from, to));
+      ops.get(i).results().forEach(value -> touch(aliases.id(value), from, from, made));
     }
     graph.graph().outputValues().forEach(value -> touch(aliases.id(value), -1, end, end));
     aliases.families().extend(last);

@@ -8,6 +8,7 @@ import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.machine.Variant.Barriers;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.select.AttachEpilogues;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.ArgDecision;
@@ -77,7 +78,8 @@ final class RankPlans {
               state.get(SelectVariants.SELECTIONS).get(k).verdicts(),
               inPlace.get(k)
                   ? resultsInPlace(collective, graph.args().get(k))
-                  : graph.args().get(k)));
+                  : graph.args().get(k),
+              state.get(AttachEpilogues.EPILOGUES).get(k)));
     }
     return plans.build();
   }

@@ -7,14 +7,17 @@ import com.google.common.primitives.Ints;
 import dev.symplan.planner.cost.Timeline;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.EpilogueOps;
 import dev.symplan.planner.pass.analysis.OverlapWindows;
 import dev.symplan.planner.pass.analysis.Prefetch;
 import dev.symplan.planner.pass.select.Realized;
+import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Optional;
 
 /**
  * Orders a rank's work: local ops stay in the graph's order; a collective that compute can hide
@@ -25,10 +28,12 @@ import java.util.Arrays;
  * <p>Collectives start in the graph's order on every rank, so that no two ranks wait for each
  * other.
  *
+ * <p>A collective with an {@link Epilogue} starts right before the step that runs in its kernel.
+ *
  * @param streams by collective
  * @param stepOfOp the step that each op runs in; -1 for views and waits
  * @param startStep by collective, the step that starts it
- * @param endStep by collective, the step after which it is done
+ * @param endStep by collective, the step after which it is done: its epilogue, if it has one
  * @param micros the predicted time of all steps
  */
 public record Schedule(
@@ -41,8 +46,13 @@ public record Schedule(
 
   /**
    * @param apart collectives that run alone even though compute could hide them
+   * @param epilogues by collective
    */
-  static Schedule of(Realized graph, ImmutableSet<Integer> apart, PassContext context) {
+  static Schedule of(
+      Realized graph,
+      ImmutableSet<Integer> apart,
+      ImmutableList<Optional<Epilogue>> epilogues,
+      PassContext context) {
     var costs = context.costs();
     var window = graph.analyses().overlap();
     var variants = graph.variants();
@@ -50,6 +60,8 @@ public record Schedule(
     var streams = new StreamKind[count];
     var start = new int[count];
     var transfers = new double[count];
+    var added = new double[window.units().size()];
+    Arrays.fill(added, Double.NaN);
     var ahead = new Prefetch(context.options().prefetch());
     int bound = 0;
     for (int k = 0; k < count; k++) {
@@ -63,6 +75,14 @@ public record Schedule(
               collective.operands().size(),
               context.reach(collective.group()));
       transfers[k] = transfer;
+      if (epilogues.get(k).map(Epilogue::isFused).orElse(false)) {
+        // What the epilogue waits for is joined before, so that nothing comes between.
+        streams[k] = StreamKind.COMPUTE;
+        start[k] = place.given() + 1;
+        bound = start[k] + 1;
+        added[start[k]] = EpilogueOps.of(graph.analyses(), k).orElseThrow().addedMicros(costs);
+        continue;
+      }
       int earliest = Math.max(Math.max(bound, place.earliest()), ahead.earliest(place));
       int from = hoist(window, place, earliest, transfer);
       double beside = window.workBetween(from, place.needed());
@@ -83,7 +103,7 @@ public record Schedule(
         ahead.start(from, place);
       }
     }
-    return emit(graph, streams, start, new Timeline(costs, transfers));
+    return emit(graph, streams, start, added, new Timeline(costs, transfers));
   }
 
   /** The latest position, not after the given one, from which compute hides the whole transfer. */
@@ -102,8 +122,12 @@ public record Schedule(
     return from;
   }
 
+  /**
+   * @param added by position, what a step in the kernel of the collective before it adds to its
+   *     time; NaN for other steps
+   */
   private static Schedule emit(
-      Realized graph, StreamKind[] streams, int[] start, Timeline timeline) {
+      Realized graph, StreamKind[] streams, int[] start, double[] added, Timeline timeline) {
     var overlap = graph.analyses().overlap();
     int count = start.length;
     var steps = ImmutableList.<Step>builder();
@@ -153,7 +177,11 @@ public record Schedule(
       if (p < overlap.units().size()) {
         var unit = overlap.units().get(p);
         int op = unit.get(0);
-        timeline.compute(overlap.computeBetween(p, p + 1));
+        boolean behind = !Double.isNaN(added[p]);
+        timeline.compute(behind ? added[p] : overlap.computeBetween(p, p + 1));
+        if (behind) {
+          endStep[startsAt[p][startsAt[p].length - 1]] = step;
+        }
         if (unit.length() > 1) {
           int here = step++;
           unit.forEach(index -> stepOfOp[index] = here);

@@ -8,6 +8,7 @@ import dev.symplan.planner.pass.Fact;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.select.AttachEpilogues;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.plan.StreamKind;
 
@@ -20,7 +21,7 @@ public final class ScheduleSteps extends GraphPass {
   public static final Fact<ImmutableSet<Integer>> APART = Fact.ofGraphs("collectives kept apart");
 
   public ScheduleSteps() {
-    super("schedule", facts(RealizeOperands.REALIZED), facts(SCHEDULES));
+    super("schedule", facts(RealizeOperands.REALIZED, AttachEpilogues.EPILOGUES), facts(SCHEDULES));
   }
 
   @Override
@@ -29,7 +30,7 @@ public final class ScheduleSteps extends GraphPass {
     return state.with(
         SCHEDULES,
         state.get(RealizeOperands.REALIZED).stream()
-            .map(graph -> Schedule.of(graph, apart, context))
+            .map(graph -> Schedule.of(graph, apart, state.get(AttachEpilogues.EPILOGUES), context))
             .collect(toImmutableList()));
   }
 

@@ -5,6 +5,7 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Eligibility;
@@ -18,9 +19,11 @@ import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.analysis.EpilogueOps;
 import dev.symplan.planner.pass.analysis.OperandConstraints.OperandConstraint;
 import dev.symplan.planner.pass.analysis.Prefetch;
 import dev.symplan.planner.pass.select.ForcedVariants.Forced;
+import dev.symplan.planner.plan.Epilogue;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
@@ -38,9 +41,13 @@ public final class Select {
    * The choice for one collective.
    *
    * @param differs for each operand, whether the ranks' graphs place it in different ways
+   * @param epilogue whether the ops behind the collective shall run in its kernel, and why not
    */
   public record Selection(
-      Variant variant, ImmutableList<Verdict> verdicts, ImmutableList<Boolean> differs) {}
+      Variant variant,
+      ImmutableList<Verdict> verdicts,
+      ImmutableList<Boolean> differs,
+      Epilogue.Reason epilogue) {}
 
   private final ImmutableList<Analyses> graphs;
   private final PassContext context;
@@ -113,7 +120,53 @@ public final class Select {
     for (var verdict : candidates) {
       verdicts.add(verdict == best ? chosen(verdict, forced.isPresent()) : other(verdict, forced));
     }
-    return new Selection(best.variant(), verdicts.build(), differs);
+    return new Selection(
+        best.variant(),
+        verdicts.build(),
+        differs,
+        epilogue(k, best.variant(), transfer(k, best.variant()), room));
+  }
+
+  private double transfer(int k, Variant variant) {
+    var collective = graphs.getFirst().collectives().get(k);
+    int tensors = collective.operands().size();
+    return costs.transferMicros(collective.kind(), variant, mostBytes(k), tensors, widest(k));
+  }
+
+  private long mostBytes(int k) {
+    return graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
+  }
+
+  /**
+   * Whether the ops behind a collective run in its kernel as a variant: on all ranks, or on none.
+   *
+   * @param transfer the predicted time of the collective by itself
+   */
+  private Epilogue.Reason epilogue(int k, Variant variant, double transfer, double room) {
+    if (!options.epilogues() || !options.fusion()) {
+      return Epilogue.Reason.OFF;
+    }
+    var collective = graphs.getFirst().collectives().get(k);
+    if (!VariantSpec.of(collective.kind(), variant).takesEpilogues()) {
+      return Epilogue.Reason.VARIANT;
+    }
+    double saved = savedMicros(k);
+    if (Double.isNaN(saved)) {
+      return Epilogue.Reason.ROWS;
+    }
+    return besideMicros(variant, transfer, room) < transfer - saved
+        ? Epilogue.Reason.BESIDE_COMPUTE
+        : Epilogue.Reason.FUSED;
+  }
+
+  /** What an epilogue saves on the rank that gains least; NaN where one cannot have it. */
+  private double savedMicros(int k) {
+    double least = Double.POSITIVE_INFINITY;
+    for (var graph : graphs) {
+      var ops = EpilogueOps.of(graph, k);
+      least = Math.min(least, ops.map(own -> own.savedMicros(costs)).orElse(Double.NaN));
+    }
+    return least;
   }
 
   private static Verdict chosen(Verdict verdict, boolean forced) {
@@ -160,18 +213,24 @@ public final class Select {
       return new Verdict(
           variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
     }
-    long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
-    int tensors = collective.operands().size();
-    double alone = costs.transferMicros(collective.kind(), variant, bytes, tensors, reach);
+    double alone = transfer(k, variant);
     double maker = graphs.stream().mapToDouble(g -> g.makerMicros(k, variant)).min().orElseThrow();
     double transfer = costs.behindMicros(alone, maker);
-    double shown = Math.min(transfer, shownMicros(variant, alone, room));
+    double saved = epilogue(k, variant, alone, room) == Epilogue.Reason.FUSED ? savedMicros(k) : 0;
+    double shown =
+        saved > 0
+            ? Math.max(0, alone - saved)
+            : Math.min(transfer, shownMicros(variant, alone, room));
     boolean same = VariantSpec.of(collective.kind(), variant).numerics().isSameOnAllRanks();
     return new Verdict(
         variant,
         same ? Reason.SLOWER : Reason.NOT_NAMED,
         eligibleDetail(
-            shown < transfer, maker > 0, costs.isMeasured(collective.kind(), variant, reach), same),
+            saved == 0 && shown < transfer,
+            saved,
+            saved == 0 && maker > 0,
+            costs.isMeasured(collective.kind(), variant, reach),
+            same),
         shown,
         staging(k, collective, variant, differs));
   }
@@ -185,8 +244,11 @@ public final class Select {
   }
 
   private static String eligibleDetail(
-      boolean beside, boolean joined, boolean measured, boolean same) {
+      boolean beside, double saved, boolean joined, boolean measured, boolean same) {
     var words = ImmutableList.<String>builder();
+    if (saved > 0) {
+      words.add("less the %s that its epilogue saves".formatted(Units.micros(saved)));
+    }
     if (beside) {
       words.add("beside compute");
     } else if (joined) {
@@ -207,9 +269,12 @@ public final class Select {
 
   /** {@return what is left of a transfer where {@code room} µs of compute may run beside it} */
   public double shownMicros(Variant variant, double transfer, double room) {
+    return Math.min(transfer, besideMicros(variant, transfer, room));
+  }
+
+  private double besideMicros(Variant variant, double transfer, double room) {
     double beside = options.overlap() ? room : 0;
-    return Math.min(
-        transfer, costs.exposedMicros(variant, transfer, beside) + costs.forkJoinMicros());
+    return costs.exposedMicros(variant, transfer, beside) + costs.forkJoinMicros();
   }
 
   private double staging(int k, Collective collective, Variant variant, List<Boolean> differs) {

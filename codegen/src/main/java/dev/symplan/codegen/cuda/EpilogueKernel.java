@@ -1,0 +1,133 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.codegen.cuda.BarrierCode.Edges;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.op.ReduceOp;
+
+/**
+ * An all_reduce whose ranks read each other's operands between two meetings, with ops behind it.
+ * While a block takes rows through the ops, it reads its next ones.
+ */
+final class EpilogueKernel {
+  /** So many vectors in flight in each thread leave registers for the ops. */
+  private static final int MOST_AHEAD = 8;
+
+  private static final String READ =
+      """
+
+      union Words {
+        uint4 words;
+        Element elements[16 / sizeof(Element)];
+      };
+
+      /** One vector of each rank. */
+      struct Parts {
+        Words of[RANKS];
+      };
+
+      __device__ __forceinline__ bool has(long long first, int at) {
+        return at < TOGETHER * ROW && first * ROW + at < (long long)ROWS * ROW;
+      }
+
+      __device__ __forceinline__ Parts read(const Args& args, long long vector) {
+        Parts parts;
+      #pragma unroll
+        for (int r = 0; r < RANKS; r++) {
+          parts.of[r].words = read16(args.from[r] + vector * 16);
+        }
+        return parts;
+      }
+
+      __device__ __forceinline__ uint4 reduced(const Args& args, long long vector, const Parts& parts) {
+        Words result;
+      #pragma unroll
+        for (int e = 0; e < 16 / sizeof(Element); e++) {
+          Sum sum = widen(parts.of[0].elements[e]);
+      #pragma unroll
+          for (int r = 1; r < RANKS; r++) {
+            sum = combine(sum, widen(parts.of[r].elements[e]));
+          }
+          result.elements[e] = narrow(finish(sum));
+        }
+        if (STORED) {
+          *(uint4*)(args.to + vector * 16) = result.words;
+        }
+        return result.words;
+      }
+      """;
+
+  private static final String AHEAD =
+      """
+
+      __device__ __forceinline__ void read_ahead(const Args& args, long long first, Parts* ahead) {
+      #pragma unroll
+        for (int k = 0; k < AHEAD; k++) {
+          int at = threadIdx.x + k * THREADS;
+          if (has(first, at)) {
+            ahead[k] = read(args, first * ROW + at);
+          }
+        }
+      }
+      """;
+
+  private static final String BEGIN_AHEAD =
+      """
+        Parts ahead[AHEAD];
+        read_ahead(args, (long long)blockIdx.x * TOGETHER, ahead);
+      """;
+
+  private static final String HOLD_AHEAD =
+      """
+          #pragma unroll
+          for (int k = 0; k < AHEAD; k++) {
+            int at = threadIdx.x + k * THREADS;
+            if (has(first, at)) {
+              held[at] = reduced(args, first * ROW + at, ahead[k]);
+            }
+          }
+      """;
+
+  private static final String NEXT_AHEAD =
+      """
+          read_ahead(args, first + (long long)gridDim.x * TOGETHER, ahead);
+      """;
+
+  private static final String HOLD =
+      """
+          for (int at = threadIdx.x; has(first, at); at += THREADS) {
+            held[at] = reduced(args, first * ROW + at, read(args, first * ROW + at));
+          }
+      """;
+
+  private EpilogueKernel() {}
+
+  /**
+   * {@return the kernel}
+   *
+   * @param rows what is done with what is reduced
+   * @param stored whether that is stored, too
+   * @param more declarations of other arguments
+   */
+  static Kernel of(
+      int ranks,
+      HeldRows rows,
+      DType dtype,
+      ReduceOp reduceOp,
+      Edges edges,
+      boolean stored,
+      String more) {
+    boolean ahead = rows.vectorsPerThread() * ranks <= MOST_AHEAD;
+    return new Kernel(
+        BarrierCode.define("STORED", stored)
+            + BarrierCode.define("AHEAD", rows.vectorsPerThread())
+            + edges.define(false)
+            + BarrierCode.args(
+                ranks, rows.threads(), "  const char* from[RANKS];\n  char* to;\n" + more)
+            + Arithmetic.of(dtype, reduceOp, ranks)
+            + rows.definitions()
+            + READ
+            + (ahead ? AHEAD : "")
+            + BarrierCode.between(
+                ahead ? BEGIN_AHEAD + rows.loop(HOLD_AHEAD, NEXT_AHEAD) : rows.loop(HOLD, "")));
+  }
+}

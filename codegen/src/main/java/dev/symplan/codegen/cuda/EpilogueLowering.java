@@ -1,0 +1,121 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Address;
+import dev.symplan.codegen.Instruction.Epilogue;
+import dev.symplan.codegen.Instruction.Part;
+import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Variant;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/**
+ * An all_reduce and the ops behind it as one kernel: each block takes rows through the ops as soon
+ * as it has reduced them. They are rounded to the element type in between, so that the results are
+ * those of two kernels.
+ */
+final class EpilogueLowering {
+  private EpilogueLowering() {}
+
+  /**
+   * {@return a launch for a collective and the ops behind it, if one kernel can do both}
+   *
+   * @param parts none if they cannot be a kernel by rows
+   * @param rows the leading dimensions that the ops go by
+   * @throws UnsupportedOnGpu when one of the ops cannot be part of it
+   */
+  static Optional<DeviceStep.Launch> launch(
+      CollectiveAddresses part, ImmutableList<Part> parts, int rows) {
+    part.checkSize();
+    var reduced = part.result(0);
+    if (parts.isEmpty()) {
+      return Optional.empty();
+    }
+    var shape = Parts.typeOf(parts.getFirst().results().getFirst()).sizes();
+    // Ops that go element by element go by rows, too.
+    int leading = Math.min(rows, shape.length() - 1);
+    if (leading < 1 || !readRows(parts, reduced, shape.subArray(0, leading))) {
+      return Optional.empty();
+    }
+    var kernel = RowLowering.behind(part.rank, leading, parts, reduced, HeldRows.ROW);
+    var dtype = part.computedIn();
+    if (kernel.rows() * kernel.elements() != reduced.type().numel()
+        || kernel.elements() * dtype.bytes() % Alignment.VECTOR != 0) {
+      return Optional.empty();
+    }
+    var memory = new MemoryArguments();
+    var held = new HeldRows(kernel, dtype, memory);
+    var launch =
+        part.collective.variant() == Variant.ONE_SHOT_PUSH
+            ? Optional.of(PushLowering.launch(part, held, memory))
+            : between(part, held, memory);
+    return launch.map(made -> made.with(shares(part, parts)));
+  }
+
+  /** Whether the ops read what is reduced, and only by these rows, in the order of its elements. */
+  private static boolean readRows(List<Part> parts, TensorRef reduced, ImmutableLongArray rows) {
+    var read =
+        parts.stream()
+            .flatMap(part -> part.args().stream())
+            .flatMap(Operand::tensors)
+            .filter(ref -> !Moves.isApart(ref, reduced))
+            .toList();
+    return !read.isEmpty()
+        && read.stream()
+            .allMatch(
+                ref ->
+                    RowLowering.isSame(ref, reduced)
+                        && ref.type().rank() > rows.length()
+                        && ref.type().sizes().subArray(0, rows.length()).equals(rows));
+  }
+
+  /** Between two meetings, if vectors can be read. */
+  private static Optional<DeviceStep.Launch> between(
+      CollectiveAddresses part, HeldRows held, MemoryArguments memory) {
+    var combination = PeerLowering.combination(part);
+    var from = combination.from();
+    var to = combination.to().getFirst();
+    if (!Stream.concat(from.stream(), Stream.of(to)).allMatch(Address::isVectorAligned)) {
+      return Optional.empty();
+    }
+    var words = part.meeting();
+    from.forEach(address -> words.add(new KernelArgument.Memory(address, combination.bytes())));
+    words.add(new KernelArgument.Memory(to, combination.bytes())).addAll(memory.words());
+    return Optional.of(
+        new DeviceStep.Launch(
+            part.collective.stream(),
+            EpilogueKernel.of(
+                part.size,
+                held,
+                part.computedIn(),
+                part.collective.reduceOp().orElseThrow(),
+                combination.edges(),
+                part.collective.epilogue() == Epilogue.STORED,
+                memory.member()),
+            PeerLowering.blocks(part, part.size),
+            held.threads(),
+            words.build(),
+            part.collective.name()));
+  }
+
+  /** What comes from peers, and what the ops read and write besides. */
+  private static ImmutableList<DeviceStep.Share> shares(
+      CollectiveAddresses part, List<Part> parts) {
+    var reduced = part.result(0);
+    long bytes =
+        parts.stream()
+            .flatMap(op -> Stream.concat(op.args().stream(), op.results().stream()))
+            .flatMap(Operand::tensors)
+            .filter(ref -> Moves.isApart(ref, reduced))
+            .distinct()
+            .mapToLong(ref -> ref.type().bytes())
+            .sum();
+    return ImmutableList.of(
+        new DeviceStep.Share(part.collective.name(), reduced.type().bytes() * (part.size - 1)),
+        new DeviceStep.Share(parts.getLast().name(), bytes));
+  }
+}

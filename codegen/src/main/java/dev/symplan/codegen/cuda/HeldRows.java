@@ -1,0 +1,87 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.ir.DType;
+import dev.symplan.planner.machine.Alignment;
+
+/**
+ * The code of a kernel whose blocks reduce some rows of a tensor into memory of their own, and then
+ * take these rows through other ops.
+ *
+ * <p>{@code first} is the number of the first row that a block has at once, {@code at} that of a
+ * vector of 16 bytes among its own.
+ */
+final class HeldRows {
+  /** What a block's memory with a thread's row is called. */
+  static final String ROW = "(held + (row - first) * ROW)";
+
+  /** Blocks may be as large as those of other kernels that meet peers. */
+  private static final int MOST_THREADS = CollectiveAddresses.THREADS;
+
+  private static final String EACH =
+      """
+        for (long long first = (long long)blockIdx.x * TOGETHER; first < ROWS; first += (long long)gridDim.x * TOGETHER) {
+      """;
+
+  private final RowKernel kernel;
+  private final RowKernel.Rows rows;
+  private final long rowVectors;
+
+  /**
+   * @param kernel what it does with rows
+   * @param dtype of the elements that are held
+   * @param memory the arguments of the kernel, which this adds to
+   */
+  HeldRows(RowKernel kernel, DType dtype, MemoryArguments memory) {
+    this.kernel = kernel;
+    this.rows = kernel.rows(memory, MOST_THREADS);
+    this.rowVectors = kernel.elements() * dtype.bytes() / Alignment.VECTOR;
+  }
+
+  /** {@return the threads of a block} */
+  int threads() {
+    return rows.threads().block();
+  }
+
+  /** {@return how many blocks have rows if each takes as many as it does at once} */
+  long blocks() {
+    return Math.ceilDiv(kernel.rows(), rows.threads().together());
+  }
+
+  /** {@return the vectors that each thread holds at most} */
+  int vectorsPerThread() {
+    return Math.toIntExact(Math.ceilDiv(rows.threads().together() * rowVectors, threads()));
+  }
+
+  /** {@return what the code goes by, and its types} */
+  String definitions() {
+    return BarrierCode.define("ROWS", kernel.rows())
+        + BarrierCode.define("TOGETHER", rows.threads().together())
+        + BarrierCode.define("ROW", rowVectors)
+        + rows.threads().vectors().type();
+  }
+
+  /** {@return statements that go over all rows of a block} */
+  static String each(String statements) {
+    return EACH + statements + "  }\n";
+  }
+
+  /**
+   * {@return statements that take all rows of a block through the ops}
+   *
+   * @param hold statements that store them to {@code held}
+   * @param meanwhile statements that begin with those that come next
+   */
+  String loop(String hold, String meanwhile) {
+    return """
+      __shared__ uint4 held[TOGETHER * ROW];
+      [[maybe_unused]] const unsigned lane = %s;
+    """
+            .formatted(rows.threads().lane())
+        + each(
+            hold
+                + "    __syncthreads();\n"
+                + meanwhile
+                + rows.statements()
+                + "    __syncthreads();\n");
+  }
+}

@@ -1,0 +1,188 @@
+package dev.symplan.planner.verify;
+
+import static dev.symplan.planner.verify.VerifierFixtures.compile;
+import static dev.symplan.planner.verify.VerifierFixtures.first;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Barrier;
+import dev.symplan.planner.plan.Barrier.Edge;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Epilogue;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.Step;
+import dev.symplan.planner.verify.Violation.Rule;
+import org.junit.jupiter.api.Test;
+
+/** What may run in the kernel of the collective before it, and when that is a plan's own error. */
+class EpilogueRulesTest {
+
+  /** Steps: mm, all_reduce, its epilogue, mm, all_reduce, its epilogue. */
+  private static final String BLOCKS =
+      """
+      graph blocks(x: f32[64, 64], h: f32[64, 64], w: f32[64, 64]) {
+        a = aten::mm(x, w)
+        r = _c10d_functional::all_reduce(a, "sum", "tp")
+        s = _c10d_functional::wait_tensor(r)
+        n = aten::add.Tensor(h, s)
+        e = aten::relu(n)
+        b = aten::mm(e, w)
+        q = _c10d_functional::all_reduce(b, "sum", "tp")
+        t = _c10d_functional::wait_tensor(q)
+        o = aten::add.Tensor(n, t)
+        return o
+      }
+      """;
+
+  private static Plan blocks() {
+    return compile(BLOCKS);
+  }
+
+  private static CollectivePlan without(CollectivePlan c) {
+    return PlanEdits.epilogue(c, Epilogue.none(Epilogue.Reason.ROWS));
+  }
+
+  private static CollectivePlan with(CollectivePlan c, boolean stored) {
+    return PlanEdits.epilogue(c, new Epilogue(Epilogue.Reason.FUSED, stored, 1));
+  }
+
+  @Test
+  void addAndReluRunInTheKernel() {
+    var plan = blocks().rankPlans().getFirst();
+    assertThat(plan.steps())
+        .containsExactly(
+            new Step.Compute(0),
+            new Step.Start(0),
+            new Step.Fused(ImmutableIntArray.of(3, 4)),
+            new Step.Compute(5),
+            new Step.Start(1),
+            new Step.Compute(8));
+    assertThat(plan.collectives())
+        .allSatisfy(
+            c -> {
+              assertThat(c.variant()).isEqualTo(Variant.ONE_SHOT);
+              assertThat(c.epilogue().orElseThrow().reason()).isEqualTo(Epilogue.Reason.FUSED);
+              assertThat(c.epilogue().orElseThrow().stored()).isFalse();
+              assertThat(c.epilogue().orElseThrow().savedMicros()).isPositive();
+            });
+    // Peers read the operand until the epilogue has run.
+    assertThat(plan.buffers())
+        .filteredOn(buffer -> buffer.name().equals("a"))
+        .allSatisfy(buffer -> assertThat(buffer.last()).isEqualTo(2));
+  }
+
+  @Test
+  void isOffOnDemand() {
+    for (var options :
+        new CompileOptions[] {
+          CompileOptions.DEFAULT.withEpilogues(false), CompileOptions.DEFAULT.withFusion(false)
+        }) {
+      assertThat(compile(BLOCKS, options).rankPlans().getFirst().collectives())
+          .allSatisfy(c -> assertThat(c.epilogue()).contains(Epilogue.none(Epilogue.Reason.OFF)));
+    }
+  }
+
+  @Test
+  void resultWherePeersRead() {
+    var plan = PlanEdits.of(blocks()).over("e", "a").restated();
+    assertThat(first(plan, Rule.RACE).message())
+        .startsWith("aten::relu → e writes e at")
+        .endsWith("where _c10d_functional::all_reduce → r lets peers read a until it ends");
+    // As a step of its own, it may.
+    var apart =
+        PlanEdits.of(blocks()).collective(0, EpilogueRulesTest::without).over("e", "a").restated();
+    assertThat(PlanVerifier.verify(apart)).noneMatch(found -> found.rule() == Rule.RACE);
+  }
+
+  @Test
+  void sumThatAnotherStepReads() {
+    var text = BLOCKS.replace("aten::mm(e, w)", "aten::mm(s, e)");
+    var plan = compile(text);
+    assertThat(plan.rankPlans().getFirst().collectives().getFirst().epilogue().orElseThrow())
+        .matches(epilogue -> epilogue.isFused() && epilogue.stored());
+    var wrong = PlanEdits.of(plan).collective(0, c -> with(c, false)).plan();
+    assertThat(first(wrong, Rule.OVERWRITTEN).message())
+        .isEqualTo("_c10d_functional::all_reduce → r does not store r, but aten::mm → b reads it");
+  }
+
+  @Test
+  void sumThatIsAnOutput() {
+    var text = BLOCKS.replace("return o", "return o, s");
+    var wrong = PlanEdits.of(compile(text)).collective(0, c -> with(c, false)).plan();
+    assertThat(first(wrong, Rule.OVERWRITTEN).message()).endsWith("but it is an output");
+  }
+
+  @Test
+  void stepThatReadsOtherRows() {
+    var text =
+        BLOCKS.replace(
+            "n = aten::add.Tensor(h, s)", "d = aten::t(s)\n  n = aten::add.Tensor(h, d)");
+    var plan = compile(text);
+    assertThat(plan.rankPlans().getFirst().collectives().getFirst().epilogue().orElseThrow())
+        .isEqualTo(Epilogue.none(Epilogue.Reason.ROWS));
+    var wrong = PlanEdits.of(plan).collective(0, c -> with(c, true)).plan();
+    assertThat(first(wrong, Rule.RACE).message())
+        .contains("does not read d row by row, but runs while _c10d_functional::all_reduce → r");
+  }
+
+  @Test
+  void stepThatIsNoKernelByRows() {
+    var text =
+        BLOCKS.replace("e = aten::relu(n)", "e = aten::mm(n, w)").replace("(h, s)", "(h, h)");
+    var wrong = PlanEdits.of(compile(text)).collective(1, c -> with(c, true)).plan();
+    assertThat(PlanVerifier.verify(wrong)).isEmpty();
+    var product = BLOCKS.replace("n = aten::add.Tensor(h, s)", "n = aten::mm(h, s)");
+    var other = PlanEdits.of(compile(product)).collective(0, c -> with(c, true)).plan();
+    assertThat(first(other, Rule.STRUCTURE).message())
+        .isEqualTo("aten::mm → n cannot be fused with _c10d_functional::all_reduce → r");
+  }
+
+  @Test
+  void variantWithoutEpilogues() {
+    var wrong =
+        PlanEdits.of(blocks()).collective(0, c -> PlanEdits.variant(c, Variant.NCCL)).plan();
+    assertThat(first(wrong, Rule.STRUCTURE).message())
+        .isEqualTo(
+            "_c10d_functional::all_reduce → r cannot have an epilogue as nccl on the compute"
+                + " stream");
+  }
+
+  /** The epilogue of the second comes before its end, so the first must end before that. */
+  @Test
+  void endThatTheNextOneStandsInFor() {
+    var text =
+        """
+        graph two(x: f32[64, 64], h: f32[64, 64], w: f32[64, 64]) {
+          p = aten::relu(x)
+          z = _c10d_functional::all_reduce(p, "sum", "tp")
+          y = _c10d_functional::wait_tensor(z)
+          a = aten::mm(x, w)
+          r = _c10d_functional::all_reduce(a, "sum", "tp")
+          s = _c10d_functional::wait_tensor(r)
+          n = aten::add.Tensor(h, s)
+          e = aten::relu(n)
+          b = aten::mm(e, y)
+          return n, b, p
+        }
+        """;
+    var edits =
+        PlanEdits.of(compile(text, CompileOptions.DEFAULT.withOverlap(false)))
+            .collective(0, c -> c.withBarriers(new Barrier.Own(), new Barrier.StandIn(1, Edge.END)))
+            .collective(1, c -> c.withBarriers(c.start(), new Barrier.Own()));
+    assertThat(edits.rank(0).collectives().get(1).hasEpilogue()).isTrue();
+    assertThat(PlanVerifier.verify(edits.plan())).isEmpty();
+    // Nothing wrong but that p is lost if it were a step of its own: then that is behind the end.
+    var wrong = edits.over("e", "p").restated();
+    assertThat(PlanVerifier.verify(wrong))
+        .anySatisfy(
+            found -> {
+              assertThat(found.rule()).isEqualTo(Rule.RACE);
+              assertThat(found.message())
+                  .startsWith("_c10d_functional::all_reduce → z ends without a barrier of its own");
+            });
+    var apart = edits.collective(1, EpilogueRulesTest::without).restated();
+    assertThat(PlanVerifier.verify(apart)).noneMatch(found -> found.rule() == Rule.RACE);
+  }
+}

@@ -1,0 +1,137 @@
+package dev.symplan.planner.pass.analysis;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.Rows;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.plan.Epilogue;
+import java.util.HashSet;
+import java.util.Optional;
+
+/**
+ * The ops that could run in the kernel of the collective before them: they run as one step right
+ * after it, and go by rows of what it reduces.
+ *
+ * @param bytes that they read and write in memory, apart from what is reduced
+ * @param stored whether other ops, or the caller, read what is reduced, too
+ * @param micros what they take as a kernel of their own, in µs
+ */
+public record EpilogueOps(long bytes, boolean stored, double micros) {
+
+  /** {@return whether a collective is of the kind that can have an epilogue} */
+  public static boolean mayFollow(Collective collective) {
+    return collective.kind() == Kind.ALL_REDUCE && collective.operands().size() == 1;
+  }
+
+  /** {@return the ops behind a collective that could run in its kernel, if there are such} */
+  public static Optional<EpilogueOps> of(Analyses analyses, int k) {
+    var collective = analyses.collectives().get(k);
+    var window = analyses.overlap().window(k);
+    int position = window.given() + 1;
+    var units = analyses.overlap().units();
+    if (!mayFollow(collective)
+        || window.needed() != position
+        || position >= units.size()
+        || !analyses.aliases().families().isAlone(reduced(analyses, collective))
+        || !goByRows(analyses, collective, units.get(position))) {
+      return Optional.empty();
+    }
+    var unit = units.get(position);
+    int storage = reduced(analyses, collective);
+    return Optional.of(
+        new EpilogueOps(
+            bytes(analyses, unit, storage),
+            analyses.uses().lastOpOrCaller(storage) > unit.get(unit.length() - 1),
+            analyses.overlap().computeBetween(position, position + 1)));
+  }
+
+  /** {@return how much less they take in the kernel of the collective, in µs} */
+  public double savedMicros(CostModel costs) {
+    return micros - addedMicros(costs);
+  }
+
+  /** {@return what they add to the time of the collective's kernel, in µs} */
+  public double addedMicros(CostModel costs) {
+    return costs.streamedMicros(bytes);
+  }
+
+  private static int reduced(Analyses analyses, Collective collective) {
+    return analyses.aliases().id(collective.results().getFirst());
+  }
+
+  private static boolean goByRows(
+      Analyses analyses, Collective collective, ImmutableIntArray unit) {
+    var ops = ops(analyses, unit);
+    if (!ops.stream().allMatch(EpilogueOps::isByRow)) {
+      return false;
+    }
+    int storage = reduced(analyses, collective);
+    int shared = Rows.shared(ops);
+    boolean reads = false;
+    for (var op : ops) {
+      for (var value : op.operands()) {
+        if (analyses.aliases().id(value) == storage) {
+          reads = true;
+          if (!readsRows(op, value, collective.results().getFirst().tensor(), shared)) {
+            return false;
+          }
+        }
+      }
+    }
+    return reads;
+  }
+
+  private static boolean isByRow(Op op) {
+    boolean elementwise =
+        op.def().has(OpTrait.ELEMENTWISE)
+            && op.results().size() == 1
+            && op.operands().stream()
+                .allMatch(
+                    value ->
+                        !value.isTensor() || value.tensor().broadcastsTo(op.result().tensor()));
+    return (elementwise || op.def().has(OpTrait.ROWWISE))
+        && !op.def().has(OpTrait.CONCATENATION)
+        && !op.def().schema().mutates()
+        && !op.results().isEmpty()
+        && op.results().stream().allMatch(made -> made.isTensor() && made.tensor().numel() > 0);
+  }
+
+  /** Whether an op that reads all of what is reduced needs one of its rows for each of its own. */
+  private static boolean readsRows(Op op, Value value, TensorType reduced, int shared) {
+    var type = value.tensor();
+    // Ops that go element by element go by rows, too.
+    int rows = Math.min(shared, type.rank() - 1);
+    return rows > 0
+        && Rows.carries(op, value, rows)
+        && type.dtype() == reduced.dtype()
+        && type.numel() == reduced.numel()
+        && reduced.isContiguous()
+        && op.results().stream().allMatch(made -> made.tensor().numel() <= type.numel())
+        && Epilogue.holds(type, rows);
+  }
+
+  private static ImmutableList<Op> ops(Analyses analyses, ImmutableIntArray unit) {
+    return unit.stream()
+        .mapToObj(analyses.graph().ops()::get)
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private static long bytes(Analyses analyses, ImmutableIntArray unit, int reduced) {
+    var aliases = analyses.aliases();
+    var moved = new HashSet<Value>();
+    for (var op : ops(analyses, unit)) {
+      moved.addAll(op.operands());
+      moved.addAll(op.results());
+    }
+    return moved.stream()
+        .filter(value -> aliases.id(value) >= 0 && aliases.id(value) != reduced)
+        .filter(value -> !analyses.fusion().isPassing(aliases.id(value)))
+        .mapToLong(value -> value.tensor().bytes())
+        .sum();
+  }
+}

@@ -1,0 +1,180 @@
+package dev.symplan.planner.verify;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.graph.Rows;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Epilogue;
+import dev.symplan.planner.plan.Step;
+import dev.symplan.planner.plan.StreamKind;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.Arrays;
+
+/**
+ * Steps that run in the kernel of the collective before them ({@link Epilogue}). At a row, the
+ * kernel has reduced no other row for sure, and peers still read operands. So the step reads what
+ * is reduced row by row, and writes nothing where peers read; and where the kernel alone reads an
+ * operand, only over the same elements. What it does not store, nothing else reads.
+ *
+ * <p>That its ops go by rows is for {@link FusionRules}.
+ */
+final class EpilogueRules {
+  private final AliasModel facts;
+  private final Findings findings;
+
+  private EpilogueRules(AliasModel facts, Findings findings) {
+    this.facts = facts;
+    this.findings = findings;
+  }
+
+  static void check(AliasModel facts, Findings findings) {
+    var rules = new EpilogueRules(facts, findings);
+    var steps = facts.plan.steps();
+    for (int s = 0; s < steps.size(); s++) {
+      if (steps.get(s) instanceof Step.Start(int k)) {
+        var collective = facts.plan.collectives().get(k);
+        if (collective.hasEpilogue()) {
+          rules.check(s, collective);
+        }
+      }
+    }
+  }
+
+  private void check(int start, CollectivePlan collective) {
+    if (!collective.spec().takesEpilogues()
+        || collective.stream() != StreamKind.COMPUTE
+        || collective.results().size() != 1) {
+      wrong(
+          Rule.STRUCTURE,
+          start,
+          "%s cannot have an epilogue as %s on the %s stream"
+              .formatted(
+                  facts.words.text(collective.op()),
+                  collective.variant().text(),
+                  collective.stream().text()));
+      return;
+    }
+    var ops = opsOf(start + 1);
+    if (ops.isEmpty()) {
+      wrong(
+          Rule.STRUCTURE,
+          start,
+          "no local step follows %s, which should have an epilogue"
+              .formatted(facts.words.text(collective.op())));
+      return;
+    }
+    if (ops.stream().allMatch(op -> !facts.op(op).results().isEmpty())) {
+      checkReads(start + 1, ops, collective);
+    }
+    checkWrites(start + 1, ops, collective);
+    if (!collective.epilogue().orElseThrow().stored()) {
+      checkOthers(start + 1, ops, collective);
+    }
+  }
+
+  /** The ops of a local step; none for others, or if there is no such step. */
+  private ImmutableIntArray opsOf(int step) {
+    if (step >= facts.plan.steps().size()) {
+      return ImmutableIntArray.of();
+    }
+    return switch (facts.plan.steps().get(step)) {
+      case Step.Compute(int op) -> ImmutableIntArray.of(op);
+      case Step.Fused(var ops) -> ops;
+      case Step.Start _, Step.Join _ -> ImmutableIntArray.of();
+    };
+  }
+
+  private void checkReads(int step, ImmutableIntArray ops, CollectivePlan collective) {
+    int result = collective.results().getFirst();
+    var reduced = facts.value(result).tensor();
+    int shared =
+        Rows.shared(ops.stream().mapToObj(facts::op).collect(ImmutableList.toImmutableList()));
+    for (int i = 0; i < ops.length(); i++) {
+      for (int read : facts.reads(ops.get(i))) {
+        if (!facts.overlap(read, result)) {
+          continue;
+        }
+        var type = facts.value(read).tensor();
+        int rows = Math.min(shared, type.rank() - 1);
+        boolean whole =
+            facts.begin(read) == facts.begin(result)
+                && type.dtype() == reduced.dtype()
+                && type.numel() == reduced.numel()
+                && type.isContiguous()
+                && reduced.isContiguous();
+        if (!whole
+            || rows < 1
+            || !Rows.carries(facts.op(ops.get(i)), facts.value(read), rows)
+            || !Epilogue.holds(type, rows)) {
+          wrong(
+              Rule.RACE,
+              step,
+              "%s does not read %s row by row, but runs while %s reduces it"
+                  .formatted(
+                      facts.words.text(ops.get(i)),
+                      facts.value(read).name(),
+                      facts.words.text(collective.op())));
+        }
+      }
+    }
+  }
+
+  private void checkWrites(int step, ImmutableIntArray ops, CollectivePlan collective) {
+    boolean remote = collective.spec().needsSymmetricOperand();
+    for (int i = 0; i < ops.length(); i++) {
+      for (int written : facts.fresh(ops.get(i))) {
+        for (int operand : collective.operands()) {
+          if (facts.overlap(written, operand)
+              && (remote || !facts.sameElements(written, operand))) {
+            wrong(
+                Rule.RACE,
+                step,
+                "%s writes %s at %s, where %s %s %s until it ends"
+                    .formatted(
+                        facts.words.text(ops.get(i)),
+                        facts.value(written).name(),
+                        facts.words.address(written),
+                        facts.words.text(collective.op()),
+                        remote ? "lets peers read" : "reads",
+                        facts.value(operand).name()));
+          }
+        }
+      }
+    }
+  }
+
+  /** Nothing but the step itself may read what the kernel does not store. */
+  private void checkOthers(int step, ImmutableIntArray ops, CollectivePlan collective) {
+    int storage = facts.storageOf(collective.results().getFirst());
+    for (int op = 0; op < facts.plan.graph().ops().size(); op++) {
+      if (op != collective.op()
+          && !ops.contains(op)
+          && facts.mayHaveStep(op)
+          && Arrays.stream(facts.reads(op)).anyMatch(value -> facts.storageOf(value) == storage)) {
+        unstored(step, collective, facts.words.text(op) + " reads it");
+      }
+    }
+    if (facts.plan.graph().outputValues().stream()
+        .anyMatch(value -> value.isTensor() && facts.storageOf(value.id()) == storage)) {
+      unstored(step, collective, "it is an output");
+    }
+    if (facts.mayAlias().isShared(storage)) {
+      unstored(step, collective, "another tensor may be in its memory");
+    }
+  }
+
+  private void unstored(int step, CollectivePlan collective, String why) {
+    wrong(
+        Rule.OVERWRITTEN,
+        step,
+        "%s does not store %s, but %s"
+            .formatted(
+                facts.words.text(collective.op()),
+                facts.value(collective.results().getFirst()).name(),
+                why));
+  }
+
+  private void wrong(Rule rule, int step, String message) {
+    findings.add(rule, facts.rank(), step, message, ImmutableList.of(facts.words.stepText(step)));
+  }
+}
