@@ -15,6 +15,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.RankNumbers;
 import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -71,7 +72,7 @@ public final class Lowering {
       switch (step) {
         case Step.Compute(int op) when ProgramGraph.isBorder(rankPlan.graph().ops().get(op)) ->
             instructions.add(border(op));
-        case Step.Compute(int op) -> compute(rankPlan.graph().ops().get(op));
+        case Step.Compute(int op) -> compute(op(op));
         case Step.Fused(var ops) -> fused(ops);
         case Step.Start(int k) -> start(k);
         case Step.Join(int k) ->
@@ -94,6 +95,10 @@ public final class Lowering {
         rankPlan.buffers().stream().map(Lowering::buffer).collect(ImmutableList.toImmutableList()),
         instructions.build(),
         events);
+  }
+
+  private Op op(int index) {
+    return RankNumbers.on(rankPlan.graph().ops().get(index), rank);
   }
 
   private Border border(int op) {
@@ -181,10 +186,7 @@ public final class Lowering {
   }
 
   private void fused(ImmutableIntArray indices) {
-    var ops =
-        indices.stream()
-            .mapToObj(rankPlan.graph().ops()::get)
-            .collect(ImmutableList.toImmutableList());
+    var ops = indices.stream().mapToObj(this::op).collect(ImmutableList.toImmutableList());
     passed.clear();
     var parts = ImmutableList.<Part>builder();
     for (var op : ops) {

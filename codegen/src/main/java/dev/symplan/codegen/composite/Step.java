@@ -100,7 +100,8 @@ public record Step(
     var own = product(seen.type().sizes(), groups);
     var whole = product(sizes, groups);
     return seen.as(
-        // What is broadcast along some of the joined dimensions has one element for all of them.
+        // A tensor that is broadcast along some of the joined dimensions has one element for all of
+        // them.
         ImmutableLongArray.copyOf(
             IntStream.range(0, own.length())
                 .mapToLong(i -> own.get(i) == whole.get(i) ? own.get(i) : 1)),

@@ -23,7 +23,7 @@ final class AttentionKernel {
   private static final int THREADS = 128;
   private static final int MAX_BLOCKS = 1 << 20;
 
-  /** What all kernels begin with. */
+  /** The text that all kernels begin with. */
   private static final String COMMON =
       """
 
@@ -237,7 +237,7 @@ final class AttentionKernel {
   private final MemoryArguments memory = new MemoryArguments();
   private final long blocks;
 
-  /** What names of the templates stand for. */
+  /** The text that each name of the templates stands for. */
   private final Map<String, String> texts = new LinkedHashMap<>();
 
   private AttentionKernel(Problem problem, long blocks) {

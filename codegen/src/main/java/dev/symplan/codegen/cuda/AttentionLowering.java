@@ -28,7 +28,7 @@ final class AttentionLowering {
           "aten::_scaled_dot_product_flash_attention_for_cpu_backward");
 
   /**
-   * What attention is computed of; all tensors have four dimensions.
+   * The operands of attention; all tensors have four dimensions.
    *
    * @param rank whose memory it is
    * @param bias of the shape of all scores
@@ -57,7 +57,7 @@ final class AttentionLowering {
   }
 
   /**
-   * What gradients are computed from.
+   * The tensors that gradients are computed from.
    *
    * @param grad of the result
    * @param out the result

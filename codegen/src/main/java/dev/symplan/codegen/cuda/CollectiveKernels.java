@@ -78,8 +78,9 @@ final class CollectiveKernels {
       """;
 
   /**
-   * What does not fill 16 bytes, for {@code vectors} that are done: from {@code SOURCES} addresses
-   * to {@code TARGETS} addresses of a {@code tensor}, by the {@code thread} of this number.
+   * The bytes that do not fill 16, for {@code vectors} that are done: from {@code SOURCES}
+   * addresses to {@code TARGETS} addresses of a {@code tensor}, by the {@code thread} of this
+   * number.
    */
   static final String REST =
       """

@@ -21,7 +21,7 @@ import java.util.function.Function;
  * @param params what stands for a parameter: a name, or a name after a cast
  */
 record CudaExpr(String type, Function<String, String> params) {
-  /** What CUDA has no function for. */
+  /** The primitives that CUDA has no function for. */
   private static final ImmutableSet<Primitive> WITHOUT_FORM =
       ImmutableSet.of(
           FloatFunction.DIGAMMA,
@@ -141,11 +141,19 @@ record CudaExpr(String type, Function<String, String> params) {
               : text(
                   FLOOR_QUOTIENT.with(
                       ImmutableMap.of("a", apply.args().getFirst(), "b", apply.args().getLast())));
-      case FMOD -> isInteger() ? none(function) : function("fmod", apply);
+      case FMOD -> isInteger() ? integerRemainder(apply) : function("fmod", apply);
       case FLOOR, CEIL, TRUNC, RINT, ISINF, ISFINITE, SIGNBIT, POW ->
           isInteger() ? none(function) : function(function.symbol(), apply);
       case FLOOR_MOD, GCD, LCM -> none(function);
     };
+  }
+
+  /** With the sign of the dividend. What a division by 0 or -1 gives may not be defined there. */
+  private Text integerRemainder(Expr.Apply apply) {
+    return new Text(
+        "%2$s == 0 ? (__trap(), %1$s) : %2$s == -1 ? %3$s : %1$s %% %2$s"
+            .formatted(within(apply, 0, CAST), within(apply, 1, CAST), Literals.integer(0)),
+        TERNARY);
   }
 
   private static Text none(Primitive primitive) {
@@ -165,7 +173,7 @@ record CudaExpr(String type, Function<String, String> params) {
   private Text infix(Infix infix, Expr.Apply apply) {
     int own = infix.precedence();
     if (isInteger() && infix == Operator.DIV) {
-      // What a division by 0 gives is not defined there.
+      // The result of a division by 0 is not defined there.
       return none(infix);
     }
     boolean compares = infix instanceof Comparison;
@@ -215,7 +223,7 @@ record CudaExpr(String type, Function<String, String> params) {
     return switch (expr) {
       case Expr.Param _, Expr.Int _, Expr.Float _, Expr.Text _ -> true;
       case Expr.Apply(var primitive, var args) ->
-          // What a condition rules out is not needed.
+          // A value that a condition rules out is not needed.
           primitive == Primitive.Function.SELECT
               ? mayHaveForm(args.getFirst())
                   && (mayHaveForm(args.get(1)) || mayHaveForm(args.getLast()))

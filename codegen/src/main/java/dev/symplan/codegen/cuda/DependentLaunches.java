@@ -13,8 +13,10 @@ import java.util.stream.IntStream;
  * had followed each other: what is before has ended, and its writes are visible. As each kernel
  * waits, the end of one implies the ends of all before it.
  *
- * <p>Only kernels that touch nothing but their own GPU's memory take part, on both sides. Barriers
- * of a group, and those that a plan leaves out, rest on kernels that begin after others have ended.
+ * <p>Only kernels that touch nothing but their own GPU's memory begin early. What a collective's
+ * kernel does begins after all before it has ended: barriers, and those that a plan leaves out,
+ * rest on that. And while such a kernel waits for peers, no other waits for it on the GPU: only one
+ * that is about to end lets the next begin.
  */
 public final class DependentLaunches {
   private DependentLaunches() {}
@@ -28,11 +30,13 @@ public final class DependentLaunches {
   }
 
   private static DeviceStep step(DeviceProgram program, int index) {
+    var step = program.steps().get(index);
     boolean dependent = follows(program, index);
-    return program.steps().get(index) instanceof Launch launch
+    return step instanceof Launch launch
+            && isLocal(program.rank(), launch)
             && (dependent || follows(program, index + 1))
         ? launch.with(launch.kernel().inOrder(), dependent)
-        : program.steps().get(index);
+        : step;
   }
 
   /** Whether a step may begin before the one before it, of the same graph, has ended. */
@@ -41,25 +45,26 @@ public final class DependentLaunches {
     return index > 0
         && index < steps.size()
         && !program.begins().contains(index)
-        && isLocal(program.rank(), steps.get(index))
-        && isLocal(program.rank(), steps.get(index - 1))
+        && steps.get(index) instanceof Launch launch
+        && isLocal(program.rank(), launch)
+        && steps.get(index - 1) instanceof Launch
         && steps.get(index).stream() == steps.get(index - 1).stream();
   }
 
-  private static boolean isLocal(int rank, DeviceStep step) {
-    return step instanceof Launch launch
-        && launch.words().stream()
-            .allMatch(
-                word ->
-                    switch (word) {
-                      case KernelArgument.Number _ -> true;
-                      case KernelArgument.Memory(var address, long _) -> address.rank() == rank;
-                      case KernelArgument.Multicast _,
-                          KernelArgument.Flags _,
-                          KernelArgument.Meetings _,
-                          KernelArgument.Failure _,
-                          KernelArgument.Timeout _ ->
-                          false;
-                    });
+  /** Whether a kernel touches nothing but its own GPU's memory. */
+  private static boolean isLocal(int rank, Launch launch) {
+    return launch.words().stream()
+        .allMatch(
+            word ->
+                switch (word) {
+                  case KernelArgument.Number _ -> true;
+                  case KernelArgument.Memory(var address, long _) -> address.rank() == rank;
+                  case KernelArgument.Multicast _,
+                      KernelArgument.Flags _,
+                      KernelArgument.Meetings _,
+                      KernelArgument.Failure _,
+                      KernelArgument.Timeout _ ->
+                      false;
+                });
   }
 }

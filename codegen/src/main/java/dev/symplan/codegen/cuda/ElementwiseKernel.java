@@ -196,7 +196,7 @@ final class ElementwiseKernel {
   }
 
   /**
-   * What each thread does in a loop over {@code i}.
+   * The loop of each thread over {@code i}.
    *
    * @param index the type of {@code i}
    * @param count of what the threads take in turn

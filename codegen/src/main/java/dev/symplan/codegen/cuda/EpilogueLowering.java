@@ -102,7 +102,7 @@ final class EpilogueLowering {
             part.collective.name()));
   }
 
-  /** What comes from peers, and what the ops read and write besides. */
+  /** The bytes that come from peers, and those that the ops read and write besides. */
   private static ImmutableList<DeviceStep.Share> shares(
       CollectiveAddresses part, List<Part> parts) {
     var reduced = part.result(0);

@@ -11,7 +11,7 @@ import dev.symplan.planner.machine.Alignment;
  * vector of 16 bytes among its own.
  */
 final class HeldRows {
-  /** What a block's memory with a thread's row is called. */
+  /** The C++ expression of a thread's row in a block's memory. */
   static final String ROW = "(held + (row - first) * ROW)";
 
   /** Blocks may be as large as those of other kernels that meet peers. */

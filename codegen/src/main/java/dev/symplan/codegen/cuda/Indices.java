@@ -25,7 +25,7 @@ final class Indices {
   static String of(String indent, String declaration, String number, ImmutableLongArray sizes) {
     var text = new StringBuilder();
     for (int dim = sizes.length() - 1; dim >= 0; dim--) {
-      // What has no elements is not computed, but compiled.
+      // Expressions without elements are not computed, but compiled.
       text.append(
           "%1$s%2$s%3$s = %4$s %% %5$s;\n%1$s%4$s /= %5$s;\n"
               .formatted(indent, declaration, dim, number, Math.max(1, sizes.get(dim))));

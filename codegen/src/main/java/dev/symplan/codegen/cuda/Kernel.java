@@ -21,7 +21,6 @@ public record Kernel(String text) {
    */
   private static final String ORDER =
       """
-
       __device__ __forceinline__ void await_launches_before() {
       #if __CUDA_ARCH__ >= 900
         asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -38,7 +37,7 @@ public record Kernel(String text) {
   public Kernel {
     text = CTypes.withConversions(text);
     if (text.contains(AWAIT_BEFORE) && !text.contains(ORDER)) {
-      text = text.replace(CTypes.PRELUDE, CTypes.PRELUDE + ORDER);
+      text = ORDER + "\n" + text;
     }
   }
 

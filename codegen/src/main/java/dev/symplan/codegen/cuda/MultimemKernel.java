@@ -85,7 +85,7 @@ final class MultimemKernel {
             + BarrierCode.between(VECTORS + CollectiveKernels.REST));
   }
 
-  /** What is not added has any type: the code is there, but not called. */
+  /** For a type that is not added, any instruction will do: the code is there, but not called. */
   private static String multimem(DType dtype) {
     var type =
         switch (dtype) {

@@ -190,7 +190,7 @@ final class PeerLowering {
         : Direction.PUSH;
   }
 
-  /** What the rank does if it combines elements, or sends the same ones to all peers. */
+  /** The rank's work if it combines elements, or sends the same ones to all peers. */
   private Optional<Combination> combination() {
     boolean pairs = part.collective.kind() == Kind.COLLECTIVE_PERMUTE;
     for (var transfer : transfers) {

@@ -135,7 +135,7 @@ final class PushedElements {
       MemoryArguments memory,
       TensorRef made,
       String label) {
-    // What the rank has made is in its own slice already, if that is where the plan has it.
+    // The rank's own slice holds its elements already, if the plan puts them there.
     var to = push.to().stream().filter(address -> !push.from().contains(address)).toList();
     var send =
         SEND.formatted(
@@ -170,7 +170,7 @@ final class PushedElements {
         .with(shares(part, made, label, to));
   }
 
-  /** What the ops write, and what goes to peers. */
+  /** The bytes that the ops write, and those that go to peers. */
   private static ImmutableList<DeviceStep.Share> shares(
       CollectiveAddresses part, TensorRef made, String label, List<Address> to) {
     long bytes = made.type().bytes();

@@ -159,7 +159,7 @@ final class RowKernel {
   }
 
   /**
-   * What a block does with rows in a kernel that does something else with them before.
+   * The work of a block on rows, in a kernel that does something else with them before.
    *
    * @param statements for the rows from {@code first} on; threads have a {@code lane}
    * @param threads how rows are divided among them

@@ -15,7 +15,7 @@ sealed interface RowNode {
   /** The numbers of the values that it is made from. */
   ImmutableList<Integer> inputs();
 
-  /** What it is in C++. */
+  /** The node's type in C++. */
   String type();
 
   /**
@@ -59,12 +59,12 @@ sealed interface RowNode {
     }
   }
 
-  /** What an expression of the inputs' names gives. */
+  /** The value of an expression of the inputs' names. */
   record Computed(String type, String text, ImmutableList<Integer> inputs, boolean full)
       implements RowNode {}
 
   /**
-   * What a fold keeps.
+   * The value that a fold keeps.
    *
    * @param terms what goes into it
    * @param overRow whether there is a term for each element of the row, rather than one
@@ -93,7 +93,7 @@ sealed interface RowNode {
   }
 
   /**
-   * What is kept of elements that went by.
+   * The state that is kept of elements that went by.
    *
    * @param types of what is kept, {@code a0} and perhaps {@code a1}
    * @param starts what they are before any element

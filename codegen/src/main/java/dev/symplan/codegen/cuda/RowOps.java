@@ -165,7 +165,7 @@ final class RowOps {
         List.of(node));
   }
 
-  /** What is within an expression and no value of its own is written where it is used. */
+  /** A part of an expression that is not a value of its own is written where it is used. */
   private int computed(Expr expr) {
     var inputs = new ArrayList<Integer>();
     var inlined =

@@ -267,14 +267,14 @@ final class RowWriter {
     }
   }
 
-  /** What is done for each element in one pass. */
+  /** The statements for each element in one pass. */
   private final class Inside {
     private final int pass;
     private final List<String> lines = new ArrayList<>();
     private final Set<Integer> declared = new HashSet<>();
     private final Set<Integer> scans = new LinkedHashSet<>();
 
-    /** What is done before and after the elements of a vector. */
+    /** The statements before and after the elements of a vector. */
     private final List<String> reads = new ArrayList<>();
 
     private final List<String> writes = new ArrayList<>();
@@ -428,7 +428,7 @@ final class RowWriter {
   private String narrowed(Store store) {
     var dtype = store.location().dtype();
     var name = RowKernel.name(store.node());
-    // What was kept from a pass before is there without its inputs.
+    // A value that was kept from an earlier pass is there without its inputs.
     return nodes.get(store.node()) instanceof Computed(var _, var text, var _, var _)
             && !passes.isKeptBefore(store.node(), passes.count() - 1)
         ? CTypes.narrow(dtype, name, text)

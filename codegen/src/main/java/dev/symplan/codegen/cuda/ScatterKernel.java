@@ -32,7 +32,7 @@ final class ScatterKernel {
   }
 
   /**
-   * What goes where.
+   * The elements that are scattered, and their places.
    *
    * @param self the result before the op; absent means zero
    * @param values of the shape of what is indexed

@@ -25,7 +25,7 @@ final class SharedMemoryKernel {
   private static final int THREADS = 256;
   private static final int MAX_BLOCKS = 1 << 16;
 
-  /** What a block has without asking for more. */
+  /** The shared memory that a block has without asking for more. */
   private static final long SHARED_BYTES = 48 << 10;
 
   private final int rank;

@@ -33,7 +33,7 @@ final class StreamedKernel {
   /** Columns of which each thread of a warp has 16 bytes. */
   private static final int COLUMNS = 32;
 
-  /** What a thread reads ahead, in 16 bytes of two rows. */
+  /** The vectors that a thread reads ahead, of 16 bytes of two rows. */
   private static final int READ_AHEAD = 4;
 
   /** Columns of a matrix come in multiples of this. */
@@ -144,7 +144,7 @@ final class StreamedKernel {
         }
       """;
 
-  /** What follows computes with the results as they are in memory. */
+  /** Later ops compute with the results as they are in memory. */
   private static final String TWO_RESULTS =
       """
         for (int item = threadIdx.x; item < 16 * $VECTORS; item += $THREADS) {
@@ -173,7 +173,7 @@ final class StreamedKernel {
   private final ImmutableList<Product> products;
   private final Product product;
 
-  /** What is the number of the product where its matrix is read. */
+  /** The expression for the number of the product where its matrix is read. */
   private final String selector;
 
   /** Whether nothing before the launch writes the matrices. */
@@ -339,7 +339,7 @@ final class StreamedKernel {
     return new Memory(at, product.rows() * product.dtype().bytes());
   }
 
-  /** What is added to a row of a product, if anything. */
+  /** The bias of a row of a product, if it has one. */
   private String bias(Product each) {
     return each.bias()
         .map(

@@ -180,7 +180,7 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
       };
     }
 
-    /** What the left side decides may have no right side. */
+    /** The right side may be missing where the left side decides. */
     private Expr connected(Operator operator, ImmutableList<Expr> args) {
       boolean decides = operator == Operator.OR;
       var left = bind(args.getFirst());
@@ -223,7 +223,7 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
           : applied(primitive, args);
     }
 
-    /** What is asked of floats has one answer for integers. */
+    /** Questions about floats have one answer for integers. */
     private Expr ofIntegers(Primitive.Function function, ImmutableList<Expr> args) {
       return switch (function) {
         case FLOOR, CEIL, TRUNC, RINT, SINGLE -> args.getFirst();

@@ -24,8 +24,7 @@ class DependentLaunchesTest {
 
   private static final Kernel KERNEL =
       new Kernel(
-          CTypes.PRELUDE
-              + "struct Args { char* memory[1]; };\n"
+          "struct Args { char* memory[1]; };\n"
               + "extern \"C\" __global__ void symplan_kernel(const __grid_constant__ Args args) {\n"
               + "}\n");
 
@@ -66,7 +65,7 @@ class DependentLaunchesTest {
   }
 
   @Test
-  void kernelsThatMeetPeersOrTouchTheirMemoryStayApart() {
+  void kernelsThatMeetPeersOrTouchTheirMemoryBeginAfterAllBefore() {
     var words =
         List.of(
             memory(1),
@@ -78,8 +77,16 @@ class DependentLaunchesTest {
     for (var word : words) {
       assertThat(dependent(local(), launch(StreamKind.COMPUTE, memory(0), word), local()))
           .as("%s", word)
-          .containsExactly(false, false, false);
+          .containsExactly(false, false, true);
     }
+  }
+
+  @Test
+  void kernelsThatMeetPeersAllowNoneToWaitForThem() {
+    var meeting = launch(StreamKind.COMPUTE, new KernelArgument.Flags(0, 1));
+    var program =
+        new DeviceProgram(0, ImmutableList.of(meeting, local()), ImmutableIntArray.of(0), 0, 1);
+    assertThat(DependentLaunches.in(program).steps().getFirst()).isEqualTo(meeting);
   }
 
   @Test
@@ -100,7 +107,8 @@ class DependentLaunchesTest {
     var steps = DependentLaunches.in(program).steps();
     for (var step : steps.subList(0, 2)) {
       assertThat(((Launch) step).kernel().text())
-          .contains("Args args) {\n" + AWAIT + "  allow_next_launch();\n}");
+          .contains("Args args) {\n" + AWAIT + "  allow_next_launch();\n}")
+          .contains("void await_launches_before() {", "void allow_next_launch() {");
     }
     assertThat(steps.getLast()).isEqualTo(local());
   }

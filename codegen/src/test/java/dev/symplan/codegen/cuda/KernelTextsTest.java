@@ -93,8 +93,9 @@ class KernelTextsTest {
     Set<String> kernels = new LinkedHashSet<>();
     for (var sample : samples()) {
       try {
-        kernels.addAll(
-            Nvcc.kernels(DeviceLowering.lower(executable(sample, CompileOptions.DEFAULT))));
+        var programs = DeviceLowering.lower(executable(sample, CompileOptions.DEFAULT));
+        kernels.addAll(Nvcc.kernels(programs));
+        kernels.addAll(Nvcc.kernels(programs.stream().map(DependentLaunches::in).toList()));
       } catch (UnsupportedOnGpu e) {
         assertThat(e).hasMessageContaining(".graph:");
       }

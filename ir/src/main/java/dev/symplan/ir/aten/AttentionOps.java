@@ -28,7 +28,7 @@ public final class AttentionOps {
   /** The efficient backward kernel aligns the rows of the gradient of the bias. */
   private static final long BIAS_ROW = 16;
 
-  /** What is added to scores. */
+  /** The parameters that are added to scores. */
   private static final ImmutableList<String> BIASES = ImmutableList.of("attn_mask", "attn_bias");
 
   private AttentionOps() {}

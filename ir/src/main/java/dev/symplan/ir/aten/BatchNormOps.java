@@ -76,7 +76,7 @@ final class BatchNormOps {
     return input.dtype().bytes() < 4 ? DType.F32 : input.dtype();
   }
 
-  /** What is kept for the gradients; GPUs keep it outside training too. */
+  /** The statistics that are kept for the gradients; GPUs keep them outside training too. */
   private static ImmutableList<OpResult> normed(OpCall call) {
     var input = call.tensor("input");
     var statistics = OpResult.fresh(statisticsType(input), ImmutableLongArray.of(channels(call)));

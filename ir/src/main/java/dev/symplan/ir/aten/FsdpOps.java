@@ -8,6 +8,9 @@ import dev.symplan.ir.op.OpSchema;
  * of tensors. Their schemas differ between versions.
  */
 public final class FsdpOps {
+  /** The parameter of the ops of buckets that has the number of ranks. */
+  public static final String GROUP_SIZE = "group_size";
+
   /** The parameters that all versions have, by the op's name. */
   private static final ImmutableSetMultimap<String, String> COPIES =
       ImmutableSetMultimap.<String, String>builder()
@@ -30,8 +33,8 @@ public final class FsdpOps {
           .putAll("aten::split_with_sizes_copy.out", "self", "split_sizes", "dim", "out")
           .putAll("fsdp::copy_", "tensor", "data")
           .putAll("aten::_foreach_copy_", "self", "src")
-          .putAll("bucketing::_pre_bucket_all_gather", "ag_ins", "group_size", "dtype", "rank")
-          .putAll("bucketing::_pre_bucket_reduce_scatter", "rs_ins", "group_size")
+          .putAll("bucketing::_pre_bucket_all_gather", "ag_ins", GROUP_SIZE, "dtype", "rank")
+          .putAll("bucketing::_pre_bucket_reduce_scatter", "rs_ins", GROUP_SIZE)
           .build();
 
   private FsdpOps() {}

@@ -18,7 +18,7 @@ import java.util.stream.Stream;
 
 /** Matrix products. */
 final class MatrixOps {
-  /** What is multiplied with scales. */
+  /** The element types that are multiplied with scales. */
   private static final ImmutableSet<DType> NARROW =
       Sets.immutableEnumSet(DType.F8E4M3FN, DType.F8E5M2, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ);
 

@@ -94,7 +94,7 @@ final class PadOps {
     var pad = call.integers("pad");
     for (int i = 0; i < pad.length(); i++) {
       int dim = self.rank() - 1 - i / 2;
-      // What is cut off at one end does not come back at the other.
+      // Elements that are cut off at one end do not come back at the other.
       long left = self.size(dim) + Math.min(0, Math.max(pad.get(i ^ 1), -self.size(dim)));
       if (pad.get(i) > left) {
         throw new OpTypeException(

@@ -23,7 +23,7 @@ final class ReductionOps {
   /** {@code any} and {@code all} keep PyTorch's old bool type. */
   private static final UnaryOperator<DType> TRUTH = d -> d == DType.U8 ? d : DType.BOOL;
 
-  /** What a dimension without elements means. */
+  /** The result along a dimension without elements. */
   private enum Empty {
     /** The reduction has a neutral element. */
     FINE,
@@ -237,7 +237,7 @@ final class ReductionOps {
         throw new OpTypeException(
             "dtype is bool, which adds up nothing", "use aten::any or aten::all");
       }
-      // What the op takes as an element type is what it may be asked for.
+      // The op refuses the same types when the caller asks for them.
       var _ = dtype.apply(given.get());
       return given.get();
     }

@@ -1,5 +1,6 @@
 package dev.symplan.ir.aten;
 
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
@@ -11,10 +12,11 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * Symplan's own ops: a copy, the border between two graphs of a program, collectives whose slices
- * lie along any dimension of a tensor, and the permutation, which PyTorch does not have. {@code
- * config} names the algorithm, as in {@code _c10d_functional}. A reduce_scatter with a {@code
- * dtype} converts each element to that type before it is reduced.
+ * Symplan's own ops: a copy, the border between two graphs of a program, a number that each rank
+ * has another one of, collectives whose slices lie along any dimension of a tensor, and the
+ * permutation, which PyTorch does not have. {@code config} names the algorithm, as in {@code
+ * _c10d_functional}. A reduce_scatter with a {@code dtype} converts each element to that type
+ * before it is reduced.
  */
 final class SymplanOps {
   private SymplanOps() {}
@@ -33,6 +35,12 @@ final class SymplanOps {
                 SymplanOps::border,
                 OpTrait.SIDE_EFFECT,
                 OpTrait.BORDER),
+            Table.single(
+                """
+                symplan::rank_number(int[] numbers, *, ScalarType dtype) -> Tensor
+                """,
+                SymplanOps::rankNumber,
+                OpTrait.CREATION),
             CollectiveOps.table(
                 Kind.ALL_GATHER,
                 """
@@ -69,6 +77,13 @@ final class SymplanOps {
       throw new OpTypeException("the inputs and outputs before a border are counted from 0");
     }
     return List.of();
+  }
+
+  private static OpResult rankNumber(OpCall call) {
+    if (call.integers("numbers").isEmpty()) {
+      throw new OpTypeException("there is a number for each rank");
+    }
+    return OpResult.fresh(call.dtype("dtype").orElseThrow(), ImmutableLongArray.of());
   }
 
   private static boolean isCount(long number) {

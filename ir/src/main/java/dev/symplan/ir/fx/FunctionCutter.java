@@ -158,7 +158,7 @@ final class FunctionCutter {
         readHead(function);
       }
     } else if (brackets > 0 || text.startsWith("return", first)) {
-      // What follows a graph's return is not part of it.
+      // Text after a graph's return is not part of it.
       brackets = Math.max(0, brackets + opened(first, end));
       open = brackets > 0 ? function : null;
     } else {
@@ -217,7 +217,7 @@ final class FunctionCutter {
     }
   }
 
-  /** What AOT graphs hold besides operators. */
+  /** Statements that AOT graphs hold besides operators. */
   private static boolean isPlain(String statement) {
     return statement.contains(" = getattr(self")
         || statement.contains("fx_pytree.")

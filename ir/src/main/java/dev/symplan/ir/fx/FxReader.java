@@ -83,7 +83,7 @@ final class FxReader {
    */
   private record Draft(FxFunction function, String name, int column) {}
 
-  /** What is known of a function before its return. */
+  /** A function of which the return is not read yet. */
   private final class Open {
     private final FxTextParser.ForwardContext head;
     private final Span span;

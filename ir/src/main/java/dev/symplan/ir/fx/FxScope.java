@@ -30,7 +30,7 @@ final class FxScope {
   record Results(
       ImmutableList<Value> values, ImmutableList<ImmutableList<Integer>> paths, boolean list) {
 
-    /** What nothing is known of; an error only where it is used. */
+    /** Results of which nothing is known; an error only where they are used. */
     static final Results NOTHING = new Results(ImmutableList.of(), ImmutableList.of(), false);
 
     static Results one(Value value) {

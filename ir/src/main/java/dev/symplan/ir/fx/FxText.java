@@ -38,7 +38,7 @@ final class FxText {
   /** The lines of listings that come without the name of a phase. */
   private static final String NO_PHASE = "";
 
-  /** What is taken first, the names as in {@code TORCH_LOGS}. */
+  /** The graphs that are taken first, with their names in {@code TORCH_LOGS}. */
   private static final ImmutableList<String> PHASES =
       ImmutableList.of("post_grad_graphs", NO_PHASE, "aot_graphs");
 

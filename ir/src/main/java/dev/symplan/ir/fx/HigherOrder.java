@@ -103,7 +103,7 @@ final class HigherOrder {
   private FxFunction rewritten() {
     var params = CompiledAutograd.params(function, writer, sink);
     function.statements().forEach(this::statement);
-    // What calls them is refused already, whatever they are.
+    // Their call is refused already, whatever they are.
     if (!refused) {
       attributes.reportMissing();
     }

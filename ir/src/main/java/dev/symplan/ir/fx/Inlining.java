@@ -14,7 +14,7 @@ final class Inlining {
   /** Whether results are taken out of what the call gives. */
   private final boolean tuple;
 
-  /** What the names of the subgraph are here. */
+  /** The names that the subgraph's have here. */
   private final Renaming names = new Renaming();
 
   private Inlining(StatementWriter writer, Statement call, String op, FxFunction subgraph) {

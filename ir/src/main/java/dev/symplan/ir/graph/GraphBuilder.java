@@ -260,7 +260,7 @@ public final class GraphBuilder {
             "'%s' is annotated %s, but %s gives %s"
                 .formatted(spec.name(), annotated, def.name(), inferred.type()),
             "correct the annotation or the arguments"));
-    // What follows was written for what the op gives, more often than for the annotation.
+    // Later statements were more often written for the op's result than for the annotation.
     return inferred.type();
   }
 
@@ -286,7 +286,7 @@ public final class GraphBuilder {
     }
   }
 
-  /** What the annotation leaves open is as the op gives it. */
+  /** The op decides what the annotation leaves open. */
   private static Type withStrides(Type annotated, Type inferred, boolean stridesGiven) {
     return !stridesGiven
             && annotated instanceof TensorType wanted

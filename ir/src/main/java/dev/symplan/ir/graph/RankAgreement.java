@@ -269,7 +269,7 @@ public final class RankAgreement {
         .toList();
   }
 
-  /** What remains of a type when its sizes may be others on each rank. */
+  /** The part of a type that is left when each rank may have other sizes. */
   private static String kind(Type type) {
     return type instanceof TensorType tensor
         ? "%s of rank %s @%s".formatted(tensor.dtype(), tensor.rank(), tensor.space())

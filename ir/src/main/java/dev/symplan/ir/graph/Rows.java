@@ -2,7 +2,6 @@ package dev.symplan.ir.graph;
 
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
-import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
 import java.util.List;
@@ -61,16 +60,29 @@ public final class Rows {
    */
   public static int shared(List<Op> ops) {
     int shared = Integer.MAX_VALUE;
-    Type first = ops.getFirst().results().getFirst().type();
     for (var op : ops) {
-      shared = Math.min(shared, of(op));
-      for (var result : op.results()) {
-        if (result.isTensor()) {
-          shared = first instanceof TensorType type ? common(type, result.tensor(), shared) : 0;
-        }
-      }
+      shared = shared(shared, ops.getFirst(), op);
     }
     return shared;
+  }
+
+  /**
+   * {@return the same for some ops and one more}
+   *
+   * @param shared that of the others
+   * @param first one of the others
+   */
+  public static int shared(int shared, Op first, Op next) {
+    int rows = Math.min(shared, of(next));
+    for (var result : next.results()) {
+      if (result.isTensor()) {
+        rows =
+            first.results().getFirst().type() instanceof TensorType type
+                ? common(type, result.tensor(), rows)
+                : 0;
+      }
+    }
+    return rows;
   }
 
   private static int common(TensorType a, TensorType b, int most) {

@@ -5,7 +5,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import java.util.OptionalInt;
 
-/** What an instruction became. */
+/** The result of translating an instruction. */
 sealed interface Bound {
 
   /** A value of the graph. */
@@ -13,6 +13,20 @@ sealed interface Bound {
 
   /** An array whose elements are all one number, which no op has made yet. */
   record Splat(Arg.Literal number, HloShape.Array shape) implements Bound {}
+
+  /**
+   * An array whose elements are all one number on each device, which no op has made yet.
+   *
+   * @param numbers of rank 0, 1, …; not all are the same
+   */
+  record ByRank(ImmutableList<Arg.Literal> numbers, HloShape.Array shape) implements Bound {
+    /** {@return an array of the number of each rank} */
+    static Bound of(ImmutableList<Arg.Literal> numbers, HloShape.Array shape) {
+      return numbers.stream().distinct().count() == 1
+          ? new Splat(numbers.getFirst(), shape)
+          : new ByRank(numbers, shape);
+    }
+  }
 
   /** An array of a few numbers that the module states, row by row, which no op has made yet. */
   record Table(ImmutableList<Arg.Literal> numbers, HloShape.Array shape) implements Bound {}

@@ -1,6 +1,7 @@
 package dev.symplan.ir.hlo;
 
 import com.google.common.base.Splitter;
+import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
@@ -15,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Makes ops of the instructions of a computation, and of those that it calls. */
@@ -64,21 +66,16 @@ final class ComputationReader {
     private final HloComputation computation;
     private final Map<String, Bound> bound;
 
-    private final Map<String, HloShape> shapes;
+    private final Supplier<Map<String, HloShape>> shapes;
 
     /** The last instruction that reads each one. */
-    private final Map<String, HloInstruction> lastUsers;
+    private final Supplier<Map<String, HloInstruction>> lastUsers;
 
     Frame(HloComputation computation) {
       this.computation = computation;
-      int size = computation.instructions().size();
-      this.bound = HashMap.newHashMap(size);
-      this.shapes = HashMap.newHashMap(size);
-      this.lastUsers = HashMap.newHashMap(size);
-      for (var instruction : computation.instructions()) {
-        instruction.operands().forEach(operand -> lastUsers.put(operand, instruction));
-        shapes.put(instruction.name(), instruction.shape());
-      }
+      this.bound = HashMap.newHashMap(computation.instructions().size());
+      this.shapes = Suppliers.memoize(computation::shapes);
+      this.lastUsers = Suppliers.memoize(computation::lastUsers);
     }
 
     Bound read(List<Bound> arguments) {
@@ -142,7 +139,15 @@ final class ComputationReader {
     }
 
     private Bound known(HloInstruction instruction, List<Bound> arguments) {
-      var operands = instruction.operands().stream().map(this::get).toList();
+      var operands = new ArrayList<Bound>(instruction.operands().size());
+      for (var operand : instruction.operands()) {
+        operands.add(get(operand));
+      }
+      var folded = devices.fold(instruction, operands);
+      return folded.isPresent() ? folded.get() : added(instruction, operands, arguments);
+    }
+
+    private Bound added(HloInstruction instruction, List<Bound> operands, List<Bound> arguments) {
       var opcode = instruction.opcode();
       return switch (opcode) {
         case "parameter" -> parameter(instruction, arguments);
@@ -328,7 +333,7 @@ final class ComputationReader {
     private Bound started(HloInstruction instruction, List<Bound> operands) {
       var named = inner(instruction);
       return named.opcode().equals("ragged-all-to-all")
-          ? known(named, operands)
+          ? added(named, operands, List.of())
           : collectives.start(named, tensors(instruction, operands), named.shape());
     }
 
@@ -375,7 +380,7 @@ final class ComputationReader {
       var names = instruction.operands();
       for (int i = 0; i < names.size(); i++) {
         var name = names.get(i);
-        if (lastUsers.get(name) == instruction
+        if (lastUsers.get().get(name) == instruction
             && names.indexOf(name) == names.lastIndexOf(name)
             && operands.get(i) instanceof Bound.Tensor) {
           found.add(i);
@@ -404,10 +409,10 @@ final class ComputationReader {
       return others.bitcast(instruction, value, from);
     }
 
-    /** What the module says of an operand, which may be a part of a tuple. */
+    /** The shape that the module gives an operand, which may be a part of a tuple. */
     private HloShape shapeOf(String operand) {
       var parts = Splitter.on('#').splitToList(operand);
-      @Nullable HloShape shape = shapes.get(parts.getFirst());
+      @Nullable HloShape shape = shapes.get().get(parts.getFirst());
       for (var part : parts.subList(1, parts.size())) {
         int at = SourceTables.number(part).orElse(-1);
         shape =

@@ -101,7 +101,7 @@ final class Elementwise {
 
   /** {@return the result; absent if no op of PyTorch computes the same} */
   Optional<Value> read(HloInstruction instruction, List<Bound> operands, Array shape) {
-    if (operands.isEmpty() || !operands.stream().allMatch(Elementwise::isExact)) {
+    if (operands.isEmpty() || !areExact(operands)) {
       return Optional.empty();
     }
     var name = instruction.name();
@@ -245,19 +245,32 @@ final class Elementwise {
 
   /** A tensor without dimensions where all elements are one number, as ops broadcast it. */
   private Arg small(Bound bound, String name) {
-    return bound instanceof Bound.Splat splat
-        ? new Arg.Ref(emitter.scalar(splat, name))
-        : ref(bound, name);
+    return switch (bound) {
+      case Bound.Splat splat -> new Arg.Ref(emitter.scalar(splat, name));
+      case Bound.ByRank numbers -> new Arg.Ref(emitter.rankNumber(numbers, name));
+      case Bound.Tensor _, Bound.Table _, Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
+          ref(bound, name);
+    };
   }
 
   private Arg ref(Bound bound, String name) {
     return new Arg.Ref(emitter.value(bound, name));
   }
 
+  static boolean areExact(List<Bound> operands) {
+    for (var operand : operands) {
+      if (!isExact(operand)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   static boolean isExact(Bound bound) {
     return switch (bound) {
       case Bound.Tensor _ -> true;
       case Bound.Splat splat -> splat.shape().exact();
+      case Bound.ByRank numbers -> numbers.shape().exact();
       case Bound.Table table -> table.shape().exact();
       case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ -> false;
     };
@@ -267,6 +280,7 @@ final class Elementwise {
     return switch (bound) {
       case Bound.Tensor(Value value) -> value.tensor().dtype();
       case Bound.Splat splat -> splat.shape().dtype();
+      case Bound.ByRank numbers -> numbers.shape().dtype();
       case Bound.Table table -> table.shape().dtype();
       case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
           throw new IllegalStateException("a tuple has no element type");

@@ -9,6 +9,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** The facts about a fusion that follow from the computation that it calls. */
@@ -17,6 +18,15 @@ final class Fusions {
       ImmutableSet.of("fusion", "fusion-start", "call", "async-start", "while", "conditional");
 
   private static final ImmutableSet<String> PHASES = ImmutableSet.of("-start", "-done");
+
+  /** All opcodes of collectives, those of their phases among them. */
+  private static final ImmutableSet<String> COLLECTIVES =
+      Stream.concat(
+              Collectives.UNSUPPORTED.stream(),
+              Collectives.OPCODES.stream()
+                  .flatMap(
+                      opcode -> Stream.concat(Stream.of(""), PHASES.stream()).map(opcode::concat)))
+          .collect(ImmutableSet.toImmutableSet());
 
   /** The attributes that name computations. */
   private static final ImmutableSet<String> CALLEES =
@@ -67,8 +77,7 @@ final class Fusions {
   }
 
   static boolean isCollective(String opcode) {
-    return Collectives.OPCODES.contains(withoutPhase(opcode))
-        || Collectives.UNSUPPORTED.contains(opcode);
+    return COLLECTIVES.contains(opcode);
   }
 
   /** {@return {@code all-gather} for {@code all-gather-start} and {@code all-gather-done}} */

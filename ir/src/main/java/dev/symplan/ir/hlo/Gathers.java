@@ -70,13 +70,13 @@ final class Gathers {
           case Bound.Tensor(Value value) -> value.tensor().sizes();
           case Bound.Splat(Arg.Literal _, Array shape) -> shape.tensor().sizes();
           case Bound.Table(var _, Array shape) -> shape.tensor().sizes();
-          case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
+          case Bound.ByRank _, Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
               throw new IllegalArgumentException("its first operand is one array");
         };
     var windows = Windows.ofScatter(instruction, sizes, updates);
     var lead = windows.lead();
     long count = lead.stream().mapToLong(sizes::get).reduce(1, Math::multiplyExact);
-    // What does not fit is written into one more row.
+    // Updates that do not fit are written into one more row.
     var rows = withOneMore(name, operand, windows, count, updates.tensor().dtype());
     var parts = new ArrayList<Value>();
     Optional<Value> fits = Optional.empty();

@@ -16,6 +16,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.GraphBuilder;
 import dev.symplan.ir.graph.GraphBuilder.ResultSpec;
+import dev.symplan.ir.graph.RankNumbers;
 import dev.symplan.ir.hlo.HloShape.Array;
 import dev.symplan.ir.hlo.ops.HloOps;
 import dev.symplan.ir.op.OpDef;
@@ -38,7 +39,7 @@ final class GraphEmitter {
   /** More ops than any module has; computations that call each other can stand for more. */
   static final int MAX_OPS = 5_000_000;
 
-  /** What names of the graph language do not have. */
+  /** The characters that names of the graph language do not have. */
   private static final CharMatcher OTHER =
       CharMatcher.inRange('a', 'z')
           .or(CharMatcher.inRange('A', 'Z'))
@@ -55,11 +56,14 @@ final class GraphEmitter {
   private final Map<String, Notes> notes = new HashMap<>();
   private final Map<String, Value> scalars = new HashMap<>();
   private final Map<Bound.Table, Value> tables = new HashMap<>();
+  private final Map<RankNumber, Value> rankNumbers = new HashMap<>();
   private final Map<Value, Long> counters = new HashMap<>();
   private final Set<String> names = new HashSet<>();
 
   /** By name, the number to try next where it is taken. */
   private final Map<String, Integer> repeated = new HashMap<>();
+
+  private record RankNumber(DType dtype, ImmutableList<Arg.Literal> numbers) {}
 
   private int ops;
   private Span span = Span.NONE;
@@ -156,13 +160,13 @@ final class GraphEmitter {
       throw tooLarge();
     }
     var def = defs.computeIfAbsent(op, registry::get);
-    var all = ImmutableList.<Arg>builder().addAll(args);
     var params = def.schema().params();
+    var all = ImmutableList.<Arg>builderWithExpectedSize(params.size()).addAll(args);
     for (int i = args.size(); i < params.size(); i++) {
       all.add(params.get(i).defaultValue().orElse(Arg.None.NONE));
     }
     var values = builder.op(def, all.build(), results, span, note);
-    // What follows would only be wrong because this is.
+    // Later instructions would only be wrong because this one is.
     sink.throwIfErrors();
     return values;
   }
@@ -221,6 +225,8 @@ final class GraphEmitter {
     return switch (bound) {
       case Bound.Tensor(Value value) -> value;
       case Bound.Splat splat -> full(hlo + ".full", splat, splat.shape().tensor().sizes());
+      case Bound.ByRank numbers ->
+          expanded(rankNumber(numbers, hlo), numbers.shape().tensor().sizes(), hlo + ".wide");
       case Bound.Table table -> tables.computeIfAbsent(table, one -> Tables.value(this, one, hlo));
       case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
           throw failure(
@@ -244,6 +250,22 @@ final class GraphEmitter {
       scalars.put(key, known);
     }
     return known;
+  }
+
+  /** {@return the number of each rank as a tensor without dimensions} */
+  Value rankNumber(Bound.ByRank bound, String hlo) {
+    return rankNumbers.computeIfAbsent(
+        new RankNumber(bound.shape().dtype(), bound.numbers()),
+        _ ->
+            op(
+                hlo + ".of_rank",
+                RankNumbers.name().toString(),
+                Arg.Seq.of(bound.numbers().stream().mapToLong(n -> n.integer().orElseThrow())),
+                new Arg.Dtype(bound.shape().dtype())));
+  }
+
+  private Value expanded(Value value, ImmutableLongArray sizes, String hlo) {
+    return sizes.isEmpty() ? value : op(hlo, "aten::expand", new Arg.Ref(value), integers(sizes));
   }
 
   /** Notes that a value has its position along a dimension in each element. */

@@ -2,6 +2,8 @@ package dev.symplan.ir.hlo;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Span;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
  * A function of a module.
@@ -19,5 +21,25 @@ public record HloComputation(
         .filter(instruction -> instruction.opcode().equals("parameter"))
         .sorted((a, b) -> Long.compare(Long.parseLong(a.literal()), Long.parseLong(b.literal())))
         .collect(ImmutableList.toImmutableList());
+  }
+
+  /** {@return what each instruction gives, by its name} */
+  Map<String, HloShape> shapes() {
+    var shapes = HashMap.<String, HloShape>newHashMap(instructions.size());
+    for (var instruction : instructions) {
+      shapes.put(instruction.name(), instruction.shape());
+    }
+    return shapes;
+  }
+
+  /** {@return the last instruction that reads each operand, by the operand's text} */
+  Map<String, HloInstruction> lastUsers() {
+    var users = HashMap.<String, HloInstruction>newHashMap(instructions.size());
+    for (var instruction : instructions) {
+      for (var operand : instruction.operands()) {
+        users.put(operand, instruction);
+      }
+    }
+    return users;
   }
 }

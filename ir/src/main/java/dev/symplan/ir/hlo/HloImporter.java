@@ -17,6 +17,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.GraphBuilder;
 import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.hlo.Devices.NeedsOwnGraphs;
 import dev.symplan.ir.hlo.HloShape.Array;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.Permutation;
@@ -25,11 +26,12 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 
 /** Makes programs of HLO modules that were partitioned, with a schedule or without. */
 public final class HloImporter {
-  /** What XLA's partitioner resolves. */
+  /** The instructions that XLA's partitioner resolves. */
   private static final ImmutableSet<String> UNPARTITIONED =
       ImmutableSet.of(
           "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding");
@@ -104,17 +106,38 @@ public final class HloImporter {
       int ranks,
       Consumer<? super Diagnostic> warnings) {
     var importer = new HloImporter(module, reading);
-    var program = importer.program(registry, ranks);
+    Program program;
+    try {
+      program =
+          importer.program(
+              registry, ranks, groups -> ImmutableList.of(Devices.together(groups, reading)));
+    } catch (NeedsOwnGraphs e) {
+      importer = new HloImporter(module, reading);
+      program = importer.program(registry, ranks, importer.each(e.instruction()));
+    }
     importer.sink.throwIfErrors();
     importer.sink.diagnostics().forEach(warnings);
     return program;
   }
 
-  private Program program(OpRegistry registry, int ranks) {
+  private Function<Groups, ImmutableList<Devices>> each(HloInstruction needsIt) {
+    return groups -> {
+      if (groups.world() > Devices.MOST_GRAPHS) {
+        throw failure(
+            needsIt.span(),
+            "'%s' depends on the number of its device: up to %s devices can have graphs of their own"
+                .formatted(needsIt.name(), Devices.MOST_GRAPHS));
+      }
+      return Devices.each(groups);
+    };
+  }
+
+  private Program program(
+      OpRegistry registry, int ranks, Function<Groups, ImmutableList<Devices>> ofGraphs) {
     refuseUnpartitioned();
     var groups = groups(ranks);
     var graphs =
-        Devices.of(module, groups, reading).stream()
+        ofGraphs.apply(groups).stream()
             .map(devices -> graph(registry, groups, devices))
             .collect(ImmutableList.toImmutableList());
     warnOfHost();
@@ -218,7 +241,8 @@ public final class HloImporter {
     for (var computation : module.computations().values()) {
       for (var instruction : computation.instructions()) {
         collective |= Fusions.isCollective(instruction.opcode());
-        if (UNPARTITIONED.contains(instruction.attributes().string("custom_call_target"))) {
+        if (instruction.opcode().equals("custom-call")
+            && UNPARTITIONED.contains(instruction.attributes().string("custom_call_target"))) {
           throw unpartitioned(instruction);
         }
       }
@@ -308,7 +332,7 @@ public final class HloImporter {
         }
       }
       case Bound.Nothing _ -> {}
-      case Bound.Tensor _, Bound.Splat _, Bound.Table _, Bound.Pending _ -> {
+      case Bound.Tensor _, Bound.Splat _, Bound.ByRank _, Bound.Table _, Bound.Pending _ -> {
         Value value = emitter.value(given, name);
         var laidOut =
             shape instanceof Array array && array.exact()

@@ -254,7 +254,7 @@ public final class HloReader {
       headLost = false;
       return;
     }
-    // What follows a wrong line is read for its own errors only.
+    // Lines after a wrong one are read for their own errors only.
     if (closed.instructions.isEmpty()) {
       if (!sink.hasErrors()) {
         error(closed.span, "computation '%s' is empty".formatted(closed.name), "");

@@ -107,7 +107,7 @@ final class LibraryCalls {
     return steps.isEmpty() ? Optional.of(value) : Optional.empty();
   }
 
-  /** What the call gives after its first array is a workspace. */
+  /** The arrays of the result after the first are workspaces. */
   private static Bound bound(HloShape shape, Value value) {
     return shape instanceof HloShape.Tuple(ImmutableList<HloShape> parts)
         ? new Bound.Tuple(

@@ -38,7 +38,7 @@ final class Meanings {
 
   /** {@return what the instruction gives; absent if no ops of PyTorch compute the same} */
   Optional<Bound> read(HloInstruction instruction, List<Bound> operands) {
-    if (operands.isEmpty() || !operands.stream().allMatch(Elementwise::isExact)) {
+    if (operands.isEmpty() || !Elementwise.areExact(operands)) {
       return Optional.empty();
     }
     return switch (instruction.opcode()) {

@@ -6,7 +6,7 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
 /**
- * What computations of a sort or of a reduction with places compare by. They are carried out for
+ * The orders by which sorts, and reductions with places, compare. Computations are carried out for
  * all pairs of numbers that differ in what comparisons can see: sign, zero, infinity, NaN.
  */
 final class Orders {

@@ -1,6 +1,6 @@
 package dev.symplan.ir.hlo;
 
-/** What an importer makes of fusions and of all that has no meaning outside XLA. */
+/** How an importer reads fusions, and everything that has no meaning outside XLA. */
 public enum Reading {
   /** The ops inside of fusions: everything has a meaning, and runs. */
   OPENED,

@@ -29,9 +29,7 @@ final class Translations {
 
   /** {@return what the instruction gives; absent if no op of PyTorch computes the same} */
   Optional<Bound> read(HloInstruction instruction, List<Bound> operands, HloShape given) {
-    if (!(given instanceof Array shape)
-        || !shape.exact()
-        || !operands.stream().allMatch(Elementwise::isExact)) {
+    if (!(given instanceof Array shape) || !shape.exact() || !Elementwise.areExact(operands)) {
       return Optional.empty();
     }
     var name = instruction.name();
@@ -45,7 +43,7 @@ final class Translations {
         switch (instruction.opcode()) {
           case "broadcast" -> {
             if (only(operands) instanceof Bound.Splat(Arg.Literal number, Array _)) {
-              // What it is a broadcast of does not matter any more.
+              // The operand of this broadcast does not matter any more.
               yield Optional.empty();
             }
             yield views.broadcast(instruction, emitter.value(only(operands), name), shape);

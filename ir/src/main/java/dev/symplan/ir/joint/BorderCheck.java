@@ -50,7 +50,7 @@ public final class BorderCheck {
     }
   }
 
-  /** What is after each border, and where in the inputs and outputs it begins. */
+  /** The graph after each border, and where its inputs and outputs begin. */
   private static ImmutableList<ImmutableList<?>> signature(Graph graph) {
     return graph.ops().stream()
         .filter(ProgramGraph::isBorder)

@@ -82,7 +82,9 @@ public final class NativeSchemas {
     return tags.contains(COMPOSITE) ? mayReturnArguments(schema) : schema;
   }
 
-  /** What the op writes may get the storage of any argument, or another offset in its own. */
+  /**
+   * A tensor that the op writes may get the storage of any argument, or another offset in its own.
+   */
   private static OpSchema movesSelf(OpSchema schema) {
     return schema.withAliases(
         (type, alias) ->

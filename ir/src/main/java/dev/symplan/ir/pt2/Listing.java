@@ -22,7 +22,7 @@ import java.util.stream.Stream;
  */
 final class Listing {
 
-  /** What a line shows of a statement, in characters. */
+  /** The most characters of a statement that a line shows. */
   private static final int MAX_LINE = 300;
 
   private final List<Param> params = new ArrayList<>();

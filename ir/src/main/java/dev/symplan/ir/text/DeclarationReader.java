@@ -49,7 +49,7 @@ final class DeclarationReader {
   private static final ImmutableList<String> CLAUSES =
       ImmutableList.of(SYMM_MEM, SYMM_MEM_RESULTS, COLLECTIVE, ALGORITHM, GROUP);
 
-  /** What must be in symmetric memory. */
+  /** The words that demand symmetric memory. */
   private static final ImmutableSet<String> DEMANDS = ImmutableSet.of(SYMM_MEM, SYMM_MEM_RESULTS);
 
   private static final ImmutableList<String> KINDS =

@@ -9,7 +9,7 @@ final class GraphLanguage {
   /** The version of the language that this release reads and writes. */
   static final int VERSION = 1;
 
-  /** What can follow the first word of an assignment. */
+  /** The tokens that can follow the first word of an assignment. */
   static final ImmutableSet<Integer> ASSIGNMENT_SIGNS =
       ImmutableSet.of(GraphTextLexer.EQUALS, GraphTextLexer.COMMA, GraphTextLexer.COLON);
 

@@ -312,7 +312,9 @@ public final class GraphParser {
     }
   }
 
-  /** What the words before the equals sign of a malformed statement would have defined. */
+  /**
+   * Marks the names that a malformed statement would have defined: those before its equals sign.
+   */
   private void loseTargets(TokenStream tokens) {
     if (open == null) {
       return;

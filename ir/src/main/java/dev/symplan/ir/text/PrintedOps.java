@@ -64,7 +64,7 @@ final class PrintedOps {
         : names.getOrDefault(op.def().schema(), op.def().name().toString());
   }
 
-  /** What calls of one op must share to be calls of one schema. */
+  /** The facts that calls of one op must share to be calls of one schema. */
   private record Signature(OpName name, ImmutableList<String> params) {
     static Signature of(OpDef def) {
       var params =

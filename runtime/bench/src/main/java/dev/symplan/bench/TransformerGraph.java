@@ -41,7 +41,7 @@ public final class TransformerGraph {
     TRAINING
   }
 
-  /** What the gradients of a layer are computed from. */
+  /** The values that the gradients of a layer are computed from. */
   private record Saved(
       Weights weights,
       Norm attentionNorm,

@@ -52,6 +52,57 @@ class PageComparisonTest {
     assertThat(page.state("diff").get("same").booleanValue()).isTrue();
   }
 
+  /** Long lines of the comparison do not push anything out of the window. */
+  @Test
+  void xlasMemoryIsAboveBothPlans(Tab tab) throws IOException {
+    var module = folder.resolve("module.txt");
+    Files.writeString(
+        module,
+        """
+        HloModule jit_f, is_scheduled=true, num_partitions=2
+
+        ENTRY %main (x: f32[64]) -> f32[64] {
+          %x = f32[64]{0} parameter(0)
+          %a = f32[4096]{0} custom-call(%x), custom_call_target="widen"
+          ROOT %b = f32[64]{0} custom-call(%a), custom_call_target="narrow"
+        }
+        """);
+    var assignment = folder.resolve("assignment.txt");
+    Files.writeString(
+        assignment,
+        """
+        BufferAssignment:
+        allocation 0: size 256, page 0, parameter 0, shape |f32[64]| at ShapeIndex {}:
+         value: <0 x @0> (size=256,offset=0): f32[64]{0}
+        allocation 1: size 256, page 0, output shape is |f32[64]|, maybe-live-out:
+         value: <2 b @0> (size=256,offset=0): f32[64]{0}
+        allocation 2: size 32768, page 0, preallocated-temp:
+         value: <1 a @0> (size=16384,offset=0): f32[4096]{0}
+        """);
+    var file = folder.resolve("xla.html");
+    Pages.run(
+        List.of(
+            "compare-xla",
+            module.toString(),
+            assignment.toString(),
+            "--format",
+            "html",
+            "-o",
+            file.toString()),
+        ExitCode.OK);
+
+    var page = PlanPage.open(tab, file);
+    page.page().setViewportSize(1280, 800);
+
+    assertThat(page.find("notes")).containsText("XLA needs");
+    assertThat(page.find("map-b")).isVisible();
+    for (var control : List.of("theme", "help", "filter-changed", "notes", "panel-diff")) {
+      var box = page.find(control).boundingBox();
+      assertThat(box.x + box.width).as(control).isLessThanOrEqualTo(1280);
+    }
+    assertThat(page.find("plan-name").boundingBox().y).isLessThan(50);
+  }
+
   @Test
   void aDroppedPlanIsLaidBeside(Tab tab) throws IOException {
     var page = PlanPage.open(tab, Pages.fsdp());

@@ -50,6 +50,7 @@ final class AotTraining {
               "compile", samples.resolve("cases/plan/fsdp8_mlp_train_4l.0.fx.txt").toString()
             },
             new String[] {"run", samples.resolve("cases/tp_mlp_bf16").toString(), "--check"},
+            new String[] {"compile", samples.resolve("cases/jax_adam_block_step").toString()},
             new String[] {"pack", buffers.toString()},
             new String[] {"ops"});
     var printed = new ByteArrayOutputStream();

@@ -45,7 +45,7 @@ public final class Weights {
     }
   }
 
-  /** What names of inputs do not have. */
+  /** The characters that names of inputs do not have. */
   private static final Pattern NOT_IN_NAMES = Pattern.compile("[^A-Za-z0-9_]");
 
   private final ImmutableMap<String, Source> sources;

@@ -132,7 +132,7 @@ public record Calibration(
       Target machine, Target base, SortedMap<Key, Curve> fitted, String start) {
     boolean same = base.name().equals(machine.name());
     var table = ImmutableTable.<Kind, Variant, ImmutableList<Curve>>builder();
-    // What copy engines need to start is in all of their curves, if it was not measured by itself.
+    // All curves of copy engines contain the time to start them, if it was not measured by itself.
     boolean startKnown = machine.copyEngineMicros() > 0;
     var engines =
         fitted.entrySet().stream()
@@ -190,7 +190,7 @@ public record Calibration(
         table.buildOrThrow());
   }
 
-  /** What the smallest message takes. */
+  /** The time of the smallest message. */
   private static double start(Curve curve) {
     return curve.shape().micros(0);
   }

@@ -48,7 +48,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
   private static final ImmutableList<String> MACHINE_KINDS =
       ImmutableList.of("copy", "gemm", "barrier", "launch", "copy_engine", "overlap");
 
-  /** What PyTorch's collectives are called in {@code samples/pytorch/bench_torch.py}. */
+  /** The prefix of PyTorch's collectives in {@code samples/pytorch/bench_torch.py}. */
   private static final String FOREIGN = "torch_";
 
   private static final long MAX_RANKS = 1 << 20;

@@ -266,7 +266,7 @@ final class PlanFileReader {
     return from < to && to - from <= MAX_DIGITS && DIGITS.matchesAllOf(text.substring(from, to));
   }
 
-  /** What a plan says of an op names the location in the file that it came from. */
+  /** Messages about an op name the location in the file that it came from. */
   private static Graph withSources(Graph graph, ImmutableList<Span> sources) {
     var ops = ImmutableList.<Op>builderWithExpectedSize(sources.size());
     for (int i = 0; i < sources.size(); i++) {
@@ -357,7 +357,7 @@ final class PlanFileReader {
           field.get("stored").bool(),
           field.get("saved_us").number());
     } catch (IllegalArgumentException e) {
-      throw field.wrong(e.getMessage());
+      throw field.wrong(String.valueOf(e.getMessage()));
     }
   }
 

@@ -92,7 +92,7 @@ final class SizeBounds {
     var shares = new LinkedHashMap<String, Long>();
     long left = bound;
     int count = names.size();
-    // What small bounds leave is for the others.
+    // Larger sizes share what the small bounds leave.
     for (var name : names.stream().sorted(Comparator.comparing(this::most)).toList()) {
       long even = LongMath.divide(left, count, RoundingMode.CEILING);
       long share = Math.min(even, most(name));

@@ -6,6 +6,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.graph.RankAgreement;
+import dev.symplan.ir.graph.RankNumbers;
 import dev.symplan.ir.joint.BorderCheck;
 import dev.symplan.planner.pass.Facts;
 import dev.symplan.planner.pass.GraphState;
@@ -37,6 +38,7 @@ final class CheckProgram extends ProgramPass {
     sink.throwIfErrors();
     BorderCheck.check(distinct, sink);
     Groups.check(program.groups(), graphOfRank, sink);
+    distinct.forEach(graph -> RankNumbers.check(graph, graphOfRank.size(), sink));
     sink.throwIfErrors();
     SpaceChoice.checkNames(context.options(), distinct);
     var classes = ImmutableList.<RankClass>builder();

@@ -122,12 +122,8 @@ final class FitMemory extends GraphPass {
         : lowest.with(RECOMPUTED, ImmutableList.of());
   }
 
-  /** What makes two gathers cost the same. */
-  private record Gather(String group, TensorType shard) {
-    static Gather of(Collective gather) {
-      return new Gather(gather.group(), gather.operands().getFirst().tensor());
-    }
-  }
+  /** The facts that make two gathers cost the same. */
+  private record Gather(String group, TensorType shard) {}
 
   /** Gathers of one tensor, by the variants of a draft; compute may hide them, or not. */
   private static Recomputation.Gathers gathers(GraphState placed, PassContext context) {
@@ -138,29 +134,34 @@ final class FitMemory extends GraphPass {
     var collectives = placed.analyses().getFirst().collectives();
     for (int k = 0; k < collectives.size(); k++) {
       var gather = collectives.get(k);
+      var variant = placed.get(SelectVariants.SELECTIONS).get(k).variant();
       if (isGather(gather)) {
-        micros.put(
-            Gather.of(gather),
-            context
-                .costs()
-                .transferMicros(
-                    gather.kind(),
-                    placed.get(SelectVariants.SELECTIONS).get(k).variant(),
-                    gather.bytes(),
-                    gather.operands().size(),
-                    context.reach(gather.group())));
+        for (var operand : gather.operands()) {
+          var shard = operand.tensor();
+          micros.put(
+              new Gather(gather.group(), shard),
+              context
+                  .costs()
+                  .transferMicros(
+                      gather.kind(), variant, shard.bytes(), 1, context.reach(gather.group())));
+        }
       }
     }
-    return op ->
+    return (op, k) ->
         Collective.of(op, 0)
             .filter(FitMemory::isGather)
-            .flatMap(gather -> Optional.ofNullable(micros.get(Gather.of(gather))))
+            .map(gather -> new Gather(gather.group(), gather.operands().get(k).tensor()))
+            .flatMap(gather -> Optional.ofNullable(micros.get(gather)))
             .map(OptionalDouble::of)
             .orElseGet(OptionalDouble::empty);
   }
 
+  /** Each result is the whole of one operand. */
   private static boolean isGather(Collective collective) {
-    return collective.kind() == Kind.ALL_GATHER && collective.results().size() == 1;
+    return collective.kind() == Kind.ALL_GATHER
+        && collective.results().size() == collective.operands().size()
+        && collective.op().results().size() == collective.results().size()
+        && collective.op().operands().equals(collective.operands());
   }
 
   /** Without overlap if that is lower, where the limit is exceeded: gathers begin early. */

@@ -42,7 +42,7 @@ final class OrderSearch extends GraphPass {
   private final AllocateMemory allocate = new AllocateMemory();
 
   /**
-   * What became of the search for an order.
+   * The result of the search for an order.
    *
    * @param balanced the best draft that the budget allows: the given one if there is no other
    * @param other the best draft in another order, if there is one
@@ -63,7 +63,7 @@ final class OrderSearch extends GraphPass {
     RewriteSearch.dropped(given).forEach(candidates::offer);
     var orders = orders(given, context, candidates);
     var balanced = candidates.affordable(lowered(orders.balanced(), overlaps, candidates, context));
-    // What needs least so far may need still less without overlap.
+    // The leanest draft so far may need still less without overlap.
     candidates.offer(overlaps.alone(candidates.leanest()));
     var objective = objective(candidates, balanced, context);
     var chosen = candidates.best(objective, balanced);
@@ -136,7 +136,7 @@ final class OrderSearch extends GraphPass {
         .orElse(made);
   }
 
-  /** What a draft may take that is tried because it saves memory. */
+  /** The most memory of a draft that is tried because it saves memory. */
   private static long maxBytes(GraphState made) {
     return (long) (figures(made).peakBytes() * (1 - CandidateOrders.MIN_GAIN));
   }

@@ -71,12 +71,12 @@ public final class Pipeline {
           .add(new CheckProgram())
           // All others see functional graphs without dead code.
           .add(new NormalizeGraphs())
-          // What only computed a mask is dead then, and takes no memory from here on.
+          // Ops that only computed a mask are dead then, and take no memory from here on.
           .add(new FoldMasks())
           // How attention is computed depends on its mask and on strides, which both end here.
           .add(new ShareHeads())
           .add(new LowerAttention())
-          // What only a gather read is not computed, and no kernel holds it.
+          // Elements that a gather does not pick are not computed then, and no kernel holds them.
           .add(new GatherFirst())
           // Concatenations can be in kernels that slices cannot be in.
           .add(new JoinSlices())
@@ -100,7 +100,7 @@ public final class Pipeline {
           .add(new FitMemory(DRAFT))
           .addAll(DRAFT)
           .add(new AllocateMemory())
-          // What makes a barrier redundant depends on what lies in the same memory.
+          // A barrier is redundant or not depending on what lies in the same memory.
           .add(new ElideBarriers())
           .add(new SealPlan())
           .add(new VerifyPlan())

@@ -172,10 +172,13 @@ public final class Eligibility {
           ranks == 1 ? "the group has one rank" : "the group has %s ranks".formatted(ranks));
     }
     var spec = VariantSpec.of(collective.kind(), variant);
-    return spec.requirements().stream()
-        .flatMap(requirement -> unmet(requirement, spec, collective, ranks).stream())
-        .findFirst()
-        .or(() -> ignoresDemand(collective, spec))
+    for (var requirement : spec.requirements()) {
+      var rejection = unmet(requirement, spec, collective, ranks);
+      if (rejection.isPresent()) {
+        return rejection;
+      }
+    }
+    return ignoresDemand(collective, spec)
         .or(() -> backend.lack(spec).map(detail -> new Rejection(Reason.NOT_IN_BACKEND, detail)));
   }
 

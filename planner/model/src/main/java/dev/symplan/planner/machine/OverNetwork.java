@@ -5,9 +5,9 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import java.util.Optional;
 
 /**
- * What NCCL needs to use windows of memory between NVLink domains. By its release notes and
- * sources: its symmetric kernels gather between domains with multicast within each, and scatter
- * without; its copy engine collectives gather and exchange. There is none that reduces to all.
+ * The needs of NCCL for windows of memory between NVLink domains. By its release notes and sources:
+ * its symmetric kernels gather between domains with multicast within each, and scatter without; its
+ * copy engine collectives gather and exchange. There is none that reduces to all.
  *
  * @param nccl the first version that does
  * @param multicast whether it replicates by NVLink multicast within each domain

@@ -251,7 +251,8 @@ public record Target(
     public double exposed(double alone, double beside) {
       double slowCompute = beside * (1 + compute);
       double slowTransfer = alone * (1 + transfer);
-      // What ends first has run at the slower pace throughout, the rest of the other has not.
+      // The one that ends first has run at the slower pace throughout; the rest of the other has
+      // not.
       double together =
           slowTransfer <= slowCompute
               ? slowTransfer + beside - slowTransfer / (1 + compute)

@@ -97,7 +97,7 @@ public final class PlanDigest {
     out.append(rows(plan, collective));
     out.append(type(plan, collective));
     out.append(text(" start", collective.start())).append(text(" end", collective.end()));
-    // What a custom op registers is its own affair.
+    // A custom op registers its memory itself.
     boolean own = collective.variant() == Variant.CUSTOM;
     for (int id : collective.operands()) {
       append(out, plan, id, !own && collective.spec().needsSymmetricOperand());

@@ -23,7 +23,7 @@ final class Ejection {
   /** Looking at so many items takes about as long as one state of {@link Search}. */
   private static final int LOOKS_PER_STEP = 40;
 
-  /** What a move takes besides, in looks. */
+  /** The fixed work of a move, in looks. */
   private static final int LOOKS_PER_MOVE = 20;
 
   /** The first tries get this part of all steps; a failure of the smallest goal doubles it. */

@@ -10,10 +10,12 @@ import java.util.List;
  */
 record Greedy(int order, int layerBits) {
 
-  /** What is tried before anything else. */
+  /** The method that is tried before all others. */
   static final Greedy FIRST = new Greedy(0, LayeredSkyline.ONE_LAYER);
 
-  /** What is tried then: quick ways, and those that do best on graphs of models, first. */
+  /**
+   * The methods that are tried after it; quick ones, and the best on graphs of models, come first.
+   */
   static final List<Greedy> OTHERS =
       List.of(
           new Greedy(1, LayeredSkyline.ONE_LAYER),

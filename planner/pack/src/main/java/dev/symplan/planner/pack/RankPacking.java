@@ -32,8 +32,8 @@ public record RankPacking(
   private static final long GLANCE_ITEMS = 60_000;
 
   /**
-   * What one part in so many above the bound is good enough for more buffers than exact search can
-   * take: greedy methods alone rarely come closer.
+   * One part in so many above the bound is good enough for more buffers than exact search can take:
+   * greedy methods alone rarely come closer.
    */
   private static final long CLOSE = 100_000;
 

@@ -14,7 +14,7 @@ final class Repair {
 
   private static final long STEPS_PER_WINDOW = 2_000;
 
-  /** What it counts to find out what lives in a window. */
+  /** The steps that a look at the items of a window counts as. */
   private static final long STEPS_TO_LOOK = 50;
 
   /** How often the goal for one item is moved halfway to where the item is. */

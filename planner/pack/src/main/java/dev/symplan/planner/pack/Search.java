@@ -193,7 +193,7 @@ final class Search {
     return false;
   }
 
-  /** What the future of a part depends on: its open items, and how low each can be. */
+  /** The state that the future of a part depends on: its open items, and how low each can be. */
   private long key(int from, int to) {
     var least = state.least;
     var support = state.support;

@@ -43,7 +43,7 @@ final class TwoArenas {
     lowerBound = Math.max(bound, maxLiveOfLarge());
   }
 
-  /** What is larger than the first arena is in the second. */
+  /** The peak of the items that are larger than the first arena: they are in the second. */
   private long maxLiveOfLarge() {
     var large = new int[free.count];
     int count = 0;

@@ -42,7 +42,7 @@ public final class CostModel {
   }
 
   /**
-   * What a collective between NVLink domains takes, all in µs.
+   * The parts of the time of a collective between NVLink domains, all in µs.
    *
    * @param within as much as within one domain
    * @param fixed before its data is on the rails
@@ -120,8 +120,8 @@ public final class CostModel {
   }
 
   /**
-   * What an exchange of two ranks would take: as in a permutation, each of them sends one other
-   * rank what passes its link.
+   * The time of an exchange of two ranks: as in a permutation, each of them sends one other rank
+   * what passes its link.
    */
   private Optional<Double> pairMicros(VariantSpec spec, long bytes, int ranks) {
     return spec.kind() == Kind.COLLECTIVE_PERMUTE
@@ -131,7 +131,7 @@ public final class CostModel {
         : Optional.empty();
   }
 
-  /** What the link alone would take, for variants of which nothing else is known. */
+  /** The time of the link alone, for variants of which nothing else is known. */
   private double linkMicros(VariantSpec spec, long bytes, int ranks) {
     var link = target.link();
     int peers = spec.kind() == Kind.COLLECTIVE_PERMUTE ? 1 : ranks - 1;

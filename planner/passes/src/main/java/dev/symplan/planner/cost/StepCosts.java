@@ -9,7 +9,7 @@ import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 
-/** What the steps of a finished plan take, each by itself. */
+/** The times of the steps of a finished plan, each by itself. */
 public final class StepCosts {
   private final CostModel costs;
   private final RankPlan plan;

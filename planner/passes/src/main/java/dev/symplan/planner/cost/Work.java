@@ -102,7 +102,7 @@ public record Work(long bytes, double flops, Optional<DType> dtype) {
       var operands = tensors(op.operands());
       var results = tensors(op.results());
       if (op.def().has(OpTrait.UPDATES_SELF) && isInPlace(operands, results)) {
-        // What is given is read, and written to as many elements or more.
+        // Each given tensor is read, and written to as many elements or more.
         var given = operands.subList(1, operands.size());
         given.forEach(value -> read(value, Long.MAX_VALUE));
         written +=

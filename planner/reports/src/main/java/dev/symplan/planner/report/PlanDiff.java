@@ -168,7 +168,7 @@ public final class PlanDiff {
     return rows.build();
   }
 
-  /** What became of a collective in a plan that does not have it, where a rewrite says it. */
+  /** The collective that took the place of one that a plan lacks, where a rewrite says it. */
   private static String became(Plan plan, String name) {
     return plan.rewrites().stream()
         .filter(rewrite -> rewrite.made())

@@ -239,7 +239,7 @@ public final class PlanExplainer {
     Improvements.variants(plan, index, collective).forEach(words -> say("better", words));
   }
 
-  /** What became of the collective of the source that gives this value, or gave it. */
+  /** The rewrites of the source's collective that gives this value, or gave it. */
   private void rewrites(String name) {
     for (var rewrite : plan.rewrites()) {
       if (isPart(rewrite, name)) {

@@ -21,7 +21,7 @@ import java.util.TreeSet;
 /** The locations of values, and their uses, in the plan of one graph's ranks. */
 final class RankIndex {
 
-  /** What a buffer is for; what comes first in this order counts. */
+  /** The purpose of a buffer; of several, the first in this order counts. */
   enum Role {
     WORKSPACE,
     INPUT,
@@ -123,7 +123,7 @@ final class RankIndex {
     return buffer < 0 ? Optional.empty() : Optional.of(lists.get(buffer));
   }
 
-  /** What a collective makes of the first value that asks counts. */
+  /** Of the decisions on a buffer's tensors, the first one counts that needs symmetric memory. */
   private void indexDecisions() {
     for (var collective : plan.collectives()) {
       var tensors = tensors(collective);

@@ -316,7 +316,7 @@ final class SummarySection {
     return row.details(words.toString()).fact("chosen", frontier.chosen().text()).build();
   }
 
-  /** What a balanced plan may take, and what for. */
+  /** The memory that a balanced plan may take, and its purpose. */
   private Row balance() {
     var frontier = plan.frontier();
     return Row.titled("balance")

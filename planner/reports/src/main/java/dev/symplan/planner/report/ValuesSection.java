@@ -70,7 +70,7 @@ final class ValuesSection {
     }
   }
 
-  /** What the memory map shows of a buffer, too. */
+  /** The columns of a buffer that the memory map has, too. */
   static void place(Row.Builder row, int id, Buffer buffer, RankIndex index) {
     row.fact("id", id)
         .fact("name", RankIndex.printable(buffer.name()))

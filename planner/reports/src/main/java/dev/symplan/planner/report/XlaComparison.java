@@ -25,7 +25,10 @@ import java.util.function.IntPredicate;
 public final class XlaComparison {
   private static final int SHOWN = 8;
 
-  /** What a plan has in its arenas, too. Donated arguments lie there, as their memory is reused. */
+  /**
+   * Allocations that a plan has in its arenas, too. Donated arguments lie there, as their memory is
+   * reused.
+   */
   private static final List<Kind> PLANNED =
       List.of(Kind.OUTPUT, Kind.TEMPORARY, Kind.CONSTANT, Kind.DONATED);
 

@@ -19,7 +19,7 @@ final class Flow {
   double begin = Double.NaN;
   double end = Double.NaN;
 
-  /** What is left to send, in µs of a rail that nothing else uses. */
+  /** The rest that is to be sent, in µs of a rail that nothing else uses. */
   double left;
 
   /** The share of such a rail that it has now. */

@@ -220,7 +220,7 @@ final class AgreementRules {
       if (sized) {
         same(k, other, what + " bytes", a.storageBytes(), b.storageBytes());
       }
-      // What treats elements as they lie pairs those of all ranks.
+      // Collectives that treat elements as they lie pair those of all ranks.
       if (laidOut && !(a.isContiguous() && b.isContiguous())) {
         same(k, other, what + " sizes", a.sizes(), b.sizes());
         same(k, other, what + " strides", a.strides(), b.strides());

@@ -196,7 +196,7 @@ final class AliasModel {
             || mayDoAnything(index);
     boolean waits = op.def().has(OpTrait.WAIT);
     needsStep[index] = acts && !waits || collectiveOf[index] >= 0;
-    // What gives numbers only is known when the plan is made, or computed by a step.
+    // An op that gives only numbers is known when the plan is made, or computed by a step.
     mayHaveStep[index] =
         needsStep[index]
             || (!waits && op.results().stream().noneMatch(value -> storageOf[value.id()] >= 0));
@@ -233,7 +233,7 @@ final class AliasModel {
     return storages.get(storageOf[value.id()]).id() == value.id();
   }
 
-  /** What has no memory is passed on inside a step, which {@link StructureRules} sees to. */
+  /** A value without memory is passed on inside a step, which {@link StructureRules} checks. */
   private boolean isInMemory(Value value) {
     return plan.placements().get(value.id()).exists();
   }

@@ -142,7 +142,7 @@ final class BarrierRules {
   /** Looks at all steps between a collective and what stands in for one of its barriers. */
   private void checkWindow(int k, Edge edge, int witness, Edge of) {
     boolean before = edge == Edge.START;
-    // What the other collective does itself comes before its end, and after its start.
+    // The other collective's own accesses come before its end, and after its start.
     boolean inside = before == (of == Edge.START);
     int from = before ? start[witness] + (inside ? 0 : 1) : start[k] + 1;
     int to = before ? start[k] : start[witness] + (inside ? 1 : 0);
@@ -173,7 +173,7 @@ final class BarrierRules {
     }
   }
 
-  /** What runs in the kernel of a collective comes before its end barrier. */
+  /** Ops that run in the kernel of a collective come before its end barrier. */
   private void checkEpilogue(int k, Edge edge, int witness, int step) {
     if (step < facts.plan.steps().size()) {
       switch (facts.plan.steps().get(step)) {
@@ -283,7 +283,7 @@ final class BarrierRules {
     return group.members().get(group.partOf(facts.rank()).orElseThrow());
   }
 
-  /** What can happen where nothing at all keeps peers apart. */
+  /** The violations where nothing at all keeps peers apart. */
   private List<String> lacking(int k, Edge edge) {
     boolean reads = !remote(k, false).isEmpty();
     var tensors = remote(k, !reads);

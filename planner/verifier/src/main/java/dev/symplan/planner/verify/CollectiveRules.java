@@ -183,7 +183,7 @@ final class CollectiveRules {
     var operands =
         collective.operands().stream().map(facts::value).collect(ImmutableList.toImmutableList());
     checkDomains(k, collective);
-    // What a variant is and needs, the row states; whether it holds here, is found here.
+    // The row states what a variant is and needs; whether that holds is checked here.
     new Eligibility(plan.target(), plan.multicast(), BackendVariants.ANY)
         .reject(
             new Eligibility.Request(
@@ -201,7 +201,7 @@ final class CollectiveRules {
     }
   }
 
-  /** What peers touch is in their NVLink domain. */
+  /** Memory that peers touch is in their NVLink domain. */
   private void checkDomains(int k, CollectivePlan collective) {
     boolean touchesPeers =
         collective.variant() == Variant.CUSTOM
@@ -247,7 +247,7 @@ final class CollectiveRules {
     }
   }
 
-  /** What treats elements one by one may have any layout without gaps, if the result has it too. */
+  /** An elementwise collective may have any layout without gaps, if the result has it too. */
   private static boolean movesAsOne(TensorType operand, TensorType result) {
     return operand.isDense()
         && operand.sizes().equals(result.sizes())

@@ -58,8 +58,8 @@ final class FusionRules {
       var op = all.get(i);
       boolean fits = rows > 0 || op.results().getFirst().tensor().rank() == 0;
       for (var value : op.operands()) {
-        // What has rows in the step must be read by rows, not through another view of it; what
-        // an op pairs must be pairs.
+        // A value with rows in the step must be read by rows, not through another view of it; an
+        // op that pairs elements must get pairs.
         fits &= made.contains(value) || !isMadeIn(ops, value);
         fits &= !made.contains(value) || rows == 0 || Rows.carries(op, value, rows);
         fits &=

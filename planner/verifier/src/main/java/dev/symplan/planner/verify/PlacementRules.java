@@ -133,7 +133,9 @@ final class PlacementRules {
     }
   }
 
-  /** What an op writes has memory for each element: a stride passes all that lie within it. */
+  /**
+   * A tensor that an op writes has memory for each element: a stride passes all that lie within it.
+   */
   private void checkElementsApart(Value value, Op op) {
     var type = value.tensor();
     for (int dim = 0; dim < type.rank() && type.storageBytes() > 0; dim++) {
@@ -191,7 +193,7 @@ final class PlacementRules {
       wrong("the buffer %s holds nothing".formatted(buffer.name()));
       return;
     }
-    // What is symmetric is as large as the rank needs it that needs most.
+    // A symmetric buffer is as large as the rank needs it that needs most.
     if (buffer.symmetric() ? bytes[index] > buffer.bytes() : bytes[index] != buffer.bytes()) {
       wrong(
           "the buffer %s has %s, but its contents take %s"

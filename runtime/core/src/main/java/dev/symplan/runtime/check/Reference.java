@@ -6,6 +6,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.RankNumbers;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.planner.plan.Plan;
@@ -170,7 +171,7 @@ public final class Reference {
     for (int rank = 0; rank < next.length; rank++) {
       var ops = graphs.get(rank).ops();
       while (next[rank] < ops.size() && !isCollective(ops.get(next[rank]))) {
-        local(rank, ops.get(next[rank]++));
+        local(rank, RankNumbers.on(ops.get(next[rank]++), rank));
       }
       more |= next[rank] < ops.size();
     }

@@ -194,7 +194,7 @@ public record Diagnosis(
         return new Finding(false, "GPU %s has no NVLink multicast".formatted(gpu.index()));
       }
     }
-    // What Symplan sets is for NCCL alone.
+    // Symplan sets this variable for NCCL alone.
     return valued(machine, "NCCL_NVLS_ENABLE", "0")
         .filter(setting -> !setting.source().equals(Setting.SYMPLAN))
         .or(() -> valued(machine, "TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"))

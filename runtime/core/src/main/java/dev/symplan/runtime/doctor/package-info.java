@@ -1,4 +1,4 @@
-/** What this machine has, and what it lacks, to run plans on its GPUs. */
+/** Finds out what this machine has, and what it lacks, to run plans on its GPUs. */
 @NullMarked
 package dev.symplan.runtime.doctor;
 

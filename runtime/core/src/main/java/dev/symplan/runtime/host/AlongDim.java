@@ -64,7 +64,7 @@ final class AlongDim {
     }
   }
 
-  /** What is done with the rows at one index of all tensors. */
+  /** The work on the rows at one index of all tensors. */
   @FunctionalInterface
   interface Body {
     void run(Row[] rows);

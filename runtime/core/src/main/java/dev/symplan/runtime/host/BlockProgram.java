@@ -55,7 +55,7 @@ final class BlockProgram {
   record Fold(Primitive.Fold fold, int from, int to) {}
 
   /**
-   * What is one for a row, for each of its elements.
+   * A value of each row, repeated for each of its elements.
    *
    * @param from where it is one for each row
    * @param to where there is one for each element
@@ -63,7 +63,7 @@ final class BlockProgram {
   record Spread(int from, int to) {}
 
   /**
-   * What is done while rows are gone through, and then once.
+   * The work of one pass over rows, and the work once after it.
    *
    * @param loads which operands are read
    * @param once what is made of folds, and one for the row

@@ -71,7 +71,7 @@ final class CompositeKernels implements HostKernel {
     private final HostCall call;
     private final Map<Integer, HostTensor> temporaries;
 
-    /** What fills operands that are not seen where they are. */
+    /** The copies that fill operands that are not read in place. */
     private final List<Runnable> before = new ArrayList<>();
 
     private final List<Runnable> after = new ArrayList<>();

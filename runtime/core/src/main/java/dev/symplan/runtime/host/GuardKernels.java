@@ -14,7 +14,7 @@ final class GuardKernels {
         call -> check(call.tensor("self").get() != 0, call.string("assert_msg")),
         "aten::_assert_scalar",
         call -> check(call.number("self") != 0, call.string("assert_msg")),
-        // What it checks is known before anything runs.
+        // Its checks are made before anything runs.
         "aten::_assert_tensor_metadata",
         _ -> {},
         "symplan::border",

@@ -40,7 +40,10 @@ final class HostSession extends ExecutableSession {
   /** The time that threads get to stop after a run has failed. */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
-  /** What vector instructions of the processor and of libraries like best; PyTorch gives more. */
+  /**
+   * The alignment that suits vector instructions of the processor and of libraries; PyTorch gives
+   * more.
+   */
   private static final long ALIGNMENT = 16;
 
   /** A copy between the caller's memory and an arena, of one type. */
@@ -51,7 +54,7 @@ final class HostSession extends ExecutableSession {
     }
   }
 
-  /** What a run copies first and last. */
+  /** The copies at the beginning and at the end of a run. */
   private record Copies(List<Copy> before, List<Copy> after) {}
 
   private final Arena memory = Arena.ofShared();
@@ -74,7 +77,7 @@ final class HostSession extends ExecutableSession {
   /** Threads of a failed run did not stop; their memory must stay. */
   private boolean abandoned;
 
-  /** What is done when all else is closed. */
+  /** The last action of a close. */
   private final Runnable onClose;
 
   /**

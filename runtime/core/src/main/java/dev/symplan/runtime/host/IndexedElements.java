@@ -118,7 +118,7 @@ final class IndexedElements {
     return dims;
   }
 
-  /** What is done with elements at equal distances in {@code self} and in the other tensor. */
+  /** The work on elements at equal distances in {@code self} and in the other tensor. */
   interface Move {
     void run(long offset, long step, long other, long otherStep, int count);
   }

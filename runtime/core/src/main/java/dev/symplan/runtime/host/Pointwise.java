@@ -11,7 +11,7 @@ import java.util.function.DoubleUnaryOperator;
 /** Functions of the elements of tensors, in double. */
 final class Pointwise {
 
-  /** What is done with a row of doubles; {@code in} has a row for each operand. */
+  /** The work on a row of doubles; {@code in} has a row for each operand. */
   @FunctionalInterface
   interface Doubles {
     void run(double[][] in, double[] out, int count);

@@ -40,7 +40,7 @@ final class RankRunner {
     /** For each graph of the program, its first instruction. */
     private final ImmutableIntArray begins;
 
-    /** What each instruction does; null while its addresses are not resolved. */
+    /** The action of each instruction; null while its addresses are not resolved. */
     private final @Nullable Runnable[] actions;
 
     /** The instructions whose addresses are wrong when an external tensor is elsewhere. */

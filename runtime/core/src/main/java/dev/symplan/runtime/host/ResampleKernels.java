@@ -18,7 +18,16 @@ import java.util.stream.LongStream;
 final class ResampleKernels {
 
   /** How a dimension is read: each index gets a mix of two elements. */
-  private record Line(long[] low, long[] high, double[] share) {
+  private static final class Line {
+    private final long[] low;
+    private final long[] high;
+    private final double[] share;
+
+    private Line(long[] low, long[] high, double[] share) {
+      this.low = low;
+      this.high = high;
+      this.share = share;
+    }
 
     /** One element for each index. */
     static Line of(long to, LongUnaryOperator source) {
@@ -120,7 +129,7 @@ final class ResampleKernels {
                 };
             case REPLICATE -> i -> Math.clamp(i - before, 0, size - 1);
             case CIRCULAR -> {
-              // What is cut off does not come back at the other end.
+              // Elements that are cut off do not come back at the other end.
               long cut = Math.max(0, -before);
               long kept = size - cut - Math.max(0, -after);
               yield i -> cut + Math.floorMod(i - Math.max(0, before), kept);

@@ -119,7 +119,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
 
     private final List<long[]> elementStrides = new ArrayList<>();
 
-    /** What is stored in the tensors after the operands. */
+    /** The values that are stored in the tensors after the operands. */
     private final int[] stored;
 
     private final long[] rowSizes;

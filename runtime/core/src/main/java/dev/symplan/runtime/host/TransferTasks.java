@@ -134,7 +134,7 @@ final class TransferTasks {
         .collect(ImmutableList.toImmutableList());
   }
 
-  /** What is done to some of the elements, which lie side by side in each place. */
+  /** The work on some of the elements, which lie side by side in each place. */
   @FunctionalInterface
   private interface Work {
     void run(long index, long count);

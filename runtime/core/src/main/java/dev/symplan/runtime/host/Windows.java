@@ -24,7 +24,7 @@ record Windows(
     ImmutableLongArray image,
     ImmutableLongArray windows) {
 
-  /** What is done at one position of the window. */
+  /** The work at one position of the window. */
   interface Position {
     /**
      * @param position counted row by row

@@ -50,12 +50,17 @@ final class Store implements AutoCloseable {
 
   private record Waiter(Connection connection, int number) {}
 
-  /**
-   * A value.
-   *
-   * @param left the number of questions still to come; 0 if they are not counted
-   */
-  private record Value(byte[] data, int left) {}
+  private static final class Value {
+    private final byte[] data;
+
+    /** The number of questions still to come; 0 if they are not counted. */
+    private int left;
+
+    Value(byte[] data, int left) {
+      this.data = data;
+      this.left = left;
+    }
+  }
 
   private final ServerSocket listener;
   private final Handshake expected;
@@ -309,12 +314,12 @@ final class Store implements AutoCloseable {
     if (value == null) {
       throw new IllegalStateException("'%s' was asked for too often".formatted(key));
     }
-    waiter.connection().send(Frame.of(Kind.VALUE, waiter.number(), "", value.data()));
-    if (value.left() == 1) {
+    waiter.connection().send(Frame.of(Kind.VALUE, waiter.number(), "", value.data));
+    if (value.left == 1) {
       values.remove(key);
-      bytes -= value.data().length;
-    } else if (value.left() > 1) {
-      values.put(key, new Value(value.data(), value.left() - 1));
+      bytes -= value.data.length;
+    } else if (value.left > 1) {
+      value.left--;
     }
   }
 

@@ -18,13 +18,13 @@ final class Float8 {
   private static final int E8M0_BIAS = 127;
   private static final int E8M0_NAN = 0xFF;
 
-  /** What the bits are that stand for no finite number. */
+  /** The bits that stand for no finite number. */
   private enum Special {
     /** The largest exponent is infinity and NaN. */
     IEEE,
     /** All ones are NaN; what is too large, infinity too, becomes the largest number. */
     NAN_LAST,
-    /** What would be -0 is NaN, and so is what is too large. */
+    /** The bits of -0 are NaN, and numbers that are too large become NaN. */
     NAN_IS_NEGATIVE_ZERO
   }
 

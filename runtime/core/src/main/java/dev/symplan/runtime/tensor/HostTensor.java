@@ -12,7 +12,7 @@ import java.lang.foreign.MemorySegment;
  */
 public record HostTensor(MemorySegment memory, TensorType type) {
 
-  /** What allocations are aligned to, in bytes. */
+  /** The alignment of allocations, in bytes. */
   private static final long ALIGNMENT = 64;
 
   public HostTensor {

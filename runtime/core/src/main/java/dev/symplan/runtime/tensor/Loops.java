@@ -14,7 +14,7 @@ public final class Loops {
   /** Elements of a row that are worked on at once. */
   public static final int CHUNK = 1024;
 
-  /** What is done with one piece of a row. */
+  /** The work on one piece of a row. */
   @FunctionalInterface
   public interface Row {
     /**

@@ -13,7 +13,7 @@ import java.util.SplittableRandom;
  *
  * <p>Floats are normal; matrices are scaled like freshly initialised weights, so that products of
  * many of them stay in range. Integers are small and not negative, so that they can be indices.
- * What ops need besides, {@link Need} says.
+ * {@link Need} has the other needs of ops.
  */
 public final class SeededInputs {
   private static final int MAX_INTEGER = 8;

@@ -35,7 +35,7 @@ final class CallerRuns {
   private final Gpu gpu;
   private final boolean captures;
 
-  /** What the caller's stream held before a run that is put into the GPU's own streams. */
+  /** The work that the caller's stream held before a run that is put into the GPU's own streams. */
   private final CUevent_st given;
 
   /** The end of such a run. */

@@ -75,7 +75,7 @@ final class HandleExchange {
     }
   }
 
-  /** What is done with a handle that came. */
+  /** The receiver of a handle that came. */
   @FunctionalInterface
   interface Taker {
     /**

@@ -54,7 +54,7 @@ final class ProductScratch implements AutoCloseable {
           (int) Math.clamp(Math.ceilDiv(CACHES * cache, all), 1, MAX_COPIES));
     }
 
-    /** What a matrix takes, all of its batches included. */
+    /** The bytes of a matrix, with all of its batches. */
     private static long bytes(Product product, Matrix matrix, long rows, long columns) {
       long near = matrix.transposed() ? columns : rows;
       long far = matrix.transposed() ? rows : columns;

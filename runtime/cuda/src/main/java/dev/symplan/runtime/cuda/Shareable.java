@@ -2,7 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import java.util.HexFormat;
 
-/** What another process can make a handle of memory, or of a multicast object, of. */
+/** The form in which another process opens memory, or a multicast object. */
 sealed interface Shareable {
 
   /** A file descriptor, for processes of the same host. */

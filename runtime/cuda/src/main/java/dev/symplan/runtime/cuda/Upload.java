@@ -21,7 +21,7 @@ final class Upload implements AutoCloseable {
   private static final long BUFFER = 32L << 20;
   private static final int BUFFERS = 3;
 
-  /** What a thread copies at once, in bytes. */
+  /** The bytes that a thread copies at once. */
   private static final long PIECE = 2L << 20;
 
   private final Gpu gpu;

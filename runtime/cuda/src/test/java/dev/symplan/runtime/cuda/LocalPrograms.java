@@ -324,6 +324,10 @@ final class LocalPrograms {
         bitwise_left_shift.Tensor(i, j)
         bitwise_right_shift.Tensor(i, j)
         bitwise_xor.Scalar_Tensor(5, i)
+        fmod.Scalar(i, 3)
+        fmod.Scalar(j, -2)
+        fmod.Scalar(i, -1)
+        fmod.Tensor(i, odd)
         clamp(i, -2, 3)
         fmin(i, j)
         maximum(i, j)
@@ -346,6 +350,7 @@ final class LocalPrograms {
                 ) {
                   p = aten::sigmoid(x)
                   n = aten::log(x)
+                  odd = aten::bitwise_or.Scalar(j, 1)
                 """));
   }
 

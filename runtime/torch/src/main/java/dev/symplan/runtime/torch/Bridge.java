@@ -70,7 +70,7 @@ public final class Bridge {
   private final AtomicLong handles = new AtomicLong();
   private final MemorySegment table;
 
-  /** What a function does, and what it returns; what it throws becomes the reply. */
+  /** The work and result of a function; an exception becomes the reply. */
   @FunctionalInterface
   private interface Task {
     long run();

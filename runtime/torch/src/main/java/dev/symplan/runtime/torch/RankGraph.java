@@ -31,7 +31,7 @@ record RankGraph(
   static final ImmutableSet<String> FIELDS =
       ImmutableSet.of("name", "text", "backend", "dims", "groups", "refused");
 
-  /** What processes can exchange at once is a little more. */
+  /** Processes can exchange a little more at once. */
   private static final int MAX_BYTES = 14 << 20;
 
   /**

@@ -161,9 +161,14 @@ public final class Fusion {
     int end = to;
     boolean joined = true;
     shapes.add(shape(op(from)));
+    int rows = Rows.shared(ops);
     while (to < running.length && to - from < MAX_OPS && mayJoin(from, to, shapes)) {
       ops.add(op(to));
-      if (!fit(ops, running[from])) {
+      int before = rows;
+      rows = Rows.shared(before, ops.getFirst(), op(to));
+      // By the same rows as before, the others read what they did.
+      var changed = rows == before ? ops.subList(to - from, ops.size()) : ops;
+      if (!isWorthwhile(ops, rows) || !readOwnRows(changed, running[from], rows)) {
         return end;
       }
       joined = joins(op(to)) || joined && isRelated(from, to, shapes);
@@ -245,10 +250,16 @@ public final class Fusion {
   /** Whether an op reads what those before it make, or makes something of a shape of theirs. */
   private boolean isRelated(int from, int to, HashSet<Object> shapes) {
     var op = op(to);
-    return shapes.contains(shape(op))
-        || op.operands().stream()
-            .mapToInt(aliases::id)
-            .anyMatch(id -> id >= 0 && aliases.storage(id).def() >= running[from]);
+    if (shapes.contains(shape(op))) {
+      return true;
+    }
+    for (var value : op.operands()) {
+      int storage = aliases.id(value);
+      if (storage >= 0 && aliases.storage(storage).def() >= running[from]) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Whether what an op makes is joined, in the end, to something of these shapes. */
@@ -259,21 +270,19 @@ public final class Fusion {
         && shapes.contains(shape(graph.ops().get(last)));
   }
 
-  /** Whether ops can go by the same rows. */
-  private boolean fit(List<Op> ops, int firstOp) {
-    int rows = Rows.shared(ops);
-    return isWorthwhile(ops, rows) && ops.stream().allMatch(op -> readsOwnRows(op, firstOp, rows));
-  }
-
-  /** Whether an op reads what the run makes row by row. */
-  private boolean readsOwnRows(Op op, int firstOp, int rows) {
-    boolean own = true;
-    for (var value : op.operands()) {
-      int storage = aliases.id(value);
-      own &=
-          storage < 0 || aliases.storage(storage).def() < firstOp || Rows.carries(op, value, rows);
+  /** Whether ops read what the run makes row by row. */
+  private boolean readOwnRows(List<Op> ops, int firstOp, int rows) {
+    for (var op : ops) {
+      for (var value : op.operands()) {
+        int storage = aliases.id(value);
+        if (storage >= 0
+            && aliases.storage(storage).def() >= firstOp
+            && !Rows.carries(op, value, rows)) {
+          return false;
+        }
+      }
     }
-    return own;
+    return true;
   }
 
   /** Whether a kernel that goes by so many leading dimensions has work for the whole machine. */
@@ -349,22 +358,36 @@ public final class Fusion {
     long live = dying(from, to).stream().mapToLong(this::bytes).sum();
     long most = live;
     for (int p = from; p < to; p++) {
-      var ending = new LinkedHashSet<Integer>();
-      for (var value : op(p).operands()) {
-        int storage = aliases.id(value);
-        if (storage >= 0 && uses.lastOpOrCaller(storage) == running[p]) {
-          ending.add(storage);
+      long made = 0;
+      for (var result : op(p).results()) {
+        made += bytes(aliases.id(result));
+      }
+      boolean inPlace = false;
+      long ended = 0;
+      var operands = op(p).operands();
+      for (int i = 0; i < operands.size(); i++) {
+        int storage = aliases.id(operands.get(i));
+        if (storage >= 0
+            && uses.lastOpOrCaller(storage) == running[p]
+            && !isAmong(operands.subList(0, i), storage)) {
+          ended += bytes(storage);
+          inPlace |= bytes(storage) == made && op(p).def().has(OpTrait.ELEMENTWISE);
         }
       }
-      long made = op(p).results().stream().mapToLong(v -> bytes(aliases.id(v))).sum();
-      boolean inPlace =
-          op(p).def().has(OpTrait.ELEMENTWISE)
-              && ending.stream().anyMatch(old -> bytes(old) == made);
       live += made;
       most = Math.max(most, live - (inPlace ? made : 0));
-      live -= ending.stream().mapToLong(this::bytes).sum();
+      live -= ended;
     }
     return most;
+  }
+
+  private boolean isAmong(List<Value> values, int storage) {
+    for (var value : values) {
+      if (aliases.id(value) == storage) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** The storages that are older than a range and not used after it. */

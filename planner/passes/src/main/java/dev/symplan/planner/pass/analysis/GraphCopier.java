@@ -160,7 +160,7 @@ public final class GraphCopier {
     return all;
   }
 
-  /** What an op gives may lie as an input does, but only inputs can be given away. */
+  /** The type of an op's result: it may lie as an input does, but only inputs can be donated. */
   private static Type notDonated(Type type) {
     return type instanceof TensorType tensor && tensor.space() == MemorySpace.DONATED
         ? tensor.withSpace(MemorySpace.ANY)

@@ -56,6 +56,9 @@ public final class LateWrites {
   }
 
   private void check(Op op, String writer) {
+    if (given.isEmpty()) {
+      return;
+    }
     var changed = Stream.concat(op.written().stream(), op.moved().stream()).distinct().toList();
     for (var value : changed) {
       @Nullable Given output = given.get(analyses.aliases().family(value));

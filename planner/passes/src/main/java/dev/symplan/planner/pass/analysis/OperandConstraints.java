@@ -128,9 +128,7 @@ public final class OperandConstraints {
         signature);
   }
 
-  /**
-   * What treats elements one by one takes any dense layout, if the result has it; others move rows.
-   */
+  /** An elementwise collective takes any dense layout, if the result has it; others move rows. */
   private static boolean movesAsItLies(Collective collective, int index) {
     var operand = collective.operands().get(index).tensor();
     if (collective.kind().keepsLayout()) {

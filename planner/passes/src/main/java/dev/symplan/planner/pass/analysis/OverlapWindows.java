@@ -55,7 +55,7 @@ public final class OverlapWindows {
     var workBefore = new double[units.size() + 1];
     var written = new int[aliases.count()];
     Arrays.fill(written, -1);
-    // What the result of a collective may share memory with is not used beside it either.
+    // Storages that may share memory with a collective's result are not used beside it either.
     var used = new int[aliases.count()];
     Arrays.fill(used, -1);
     var windows = new Window[collectives.size()];

@@ -29,8 +29,8 @@ public final class CandidateOrders {
   public static final double MIN_GAIN = 0.01;
 
   /**
-   * What an order must gain by prediction to be looked at: half of what it must gain in the end, as
-   * predictions are not exact, and each look plans the whole graph.
+   * The gain that an order must have by prediction to be looked at: half of what it must gain in
+   * the end, as predictions are not exact, and each look plans the whole graph.
    */
   private static final double MIN_PREDICTED = MIN_GAIN / 2;
 

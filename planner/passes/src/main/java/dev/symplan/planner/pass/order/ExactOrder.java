@@ -1,9 +1,6 @@
 package dev.symplan.planner.pass.order;
 
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.Map;
-import java.util.Objects;
+import dev.symplan.planner.pass.analysis.IntLists;
 import java.util.Optional;
 
 /**
@@ -14,20 +11,35 @@ import java.util.Optional;
 public final class ExactOrder {
   private static final int MAX_UNITS = Long.SIZE - 1;
 
-  /** How a set is reached best: its peak, and the unit that ran last. */
-  private record Reached(long peak, int last) {}
-
   private final WorkUnits units;
   private final long[] before;
 
+  /** The units that read each storage. */
+  private final long[] readers;
+
+  /** The bytes that each unit makes. */
+  private final long[] made;
+
   private ExactOrder(WorkUnits units) {
     this.units = units;
-    this.before = new long[units.count()];
-    for (int u = 0; u < before.length; u++) {
-      for (int k = 0; k < units.before().size(u); k++) {
-        before[u] |= 1L << units.before().get(u, k);
+    this.before = sets(units.before(), units.count());
+    this.readers = sets(units.readers(), units.storages());
+    this.made = new long[units.count()];
+    for (int u = 0; u < made.length; u++) {
+      for (int i = 0; i < units.makes().size(u); i++) {
+        made[u] += units.bytes(units.makes().get(u, i));
       }
     }
+  }
+
+  private static long[] sets(IntLists lists, int owners) {
+    var sets = new long[owners];
+    for (int owner = 0; owner < owners; owner++) {
+      for (int i = 0; i < lists.size(owner); i++) {
+        sets[owner] |= 1L << lists.get(owner, i);
+      }
+    }
+    return sets;
   }
 
   /** {@return the best order; none if more than {@code mostSets} sets would have to be kept} */
@@ -37,61 +49,50 @@ public final class ExactOrder {
 
   private Optional<int[]> search(int mostSets) {
     int count = units.count();
-    var layers = new ArrayList<Map<Long, Reached>>();
-    layers.add(Map.of(0L, new Reached(0, -1)));
-    int kept = 1;
-    for (int size = 0; size < count; size++) {
-      var next = new LinkedHashMap<Long, Reached>();
-      for (var entry : layers.get(size).entrySet()) {
-        long set = entry.getKey();
-        long held = held(set);
-        for (int u = 0; u < count; u++) {
-          if ((set & 1L << u) == 0 && (before[u] & ~set) == 0) {
-            long peak = Math.max(entry.getValue().peak(), held + needs(set, u));
-            next.merge(set | 1L << u, new Reached(peak, u), (a, b) -> b.peak() < a.peak() ? b : a);
-          }
+    long all = (1L << count) - 1;
+    var reached = new ReachedSets();
+    reached.add(0, 0, -1);
+    // Sets come in the order of their sizes, so each is final when its turn comes.
+    for (int i = 0; i < reached.count(); i++) {
+      long set = reached.set(i);
+      long held = held(set);
+      for (long rest = all & ~set; rest != 0; rest &= rest - 1) {
+        int unit = Long.numberOfTrailingZeros(rest);
+        if ((before[unit] & ~set) == 0) {
+          long after = set | 1L << unit;
+          reached.add(after, Math.max(reached.peak(i), held + needs(after, unit)), unit);
         }
       }
-      kept += next.size();
-      if (kept > mostSets) {
+      if (reached.count() > mostSets) {
         return Optional.empty();
       }
-      layers.add(next);
     }
     var order = new int[count];
-    long set = (1L << count) - 1;
+    long set = all;
     for (int size = count; size > 0; size--) {
-      var reached = Objects.requireNonNull(layers.get(size).get(set));
-      order[size - 1] = reached.last();
-      set &= ~(1L << reached.last());
+      int last = reached.last(reached.find(set));
+      order[size - 1] = last;
+      set &= ~(1L << last);
     }
     return Optional.of(order);
   }
 
+  /** The bytes that are live after a set. */
   private long held(long set) {
     long held = 0;
-    for (int s = 0; s < units.storages(); s++) {
-      if (units.maker(s) >= 0 && (set & 1L << units.maker(s)) != 0 && usesLeft(s, set) > 0) {
-        held += units.bytes(s);
-      }
+    for (int s = 0; s < readers.length; s++) {
+      int maker = units.maker(s);
+      held += maker >= 0 && (set & 1L << maker) != 0 && isNeeded(s, set) ? units.bytes(s) : 0;
     }
     return held;
   }
 
-  private int usesLeft(int storage, long set) {
-    int left = units.escapes(storage) ? 1 : 0;
-    for (int i = 0; i < units.readers().size(storage); i++) {
-      left += (set & 1L << units.readers().get(storage, i)) == 0 ? 1 : 0;
-    }
-    return left;
+  private boolean isNeeded(int storage, long set) {
+    return (readers[storage] & ~set) != 0 || units.escapes(storage);
   }
 
-  /** What a unit needs beside what is live after a set. */
-  private long needs(long set, int unit) {
-    long made = 0;
-    for (int i = 0; i < units.makes().size(unit); i++) {
-      made += units.bytes(units.makes().get(unit, i));
-    }
-    return made - MemoryProfile.inPlace(units, unit, s -> usesLeft(s, set | 1L << unit));
+  /** The bytes that a unit needs beside those that are live before it. */
+  private long needs(long after, int unit) {
+    return made[unit] - MemoryProfile.inPlace(units, unit, s -> isNeeded(s, after) ? 1 : 0);
   }
 }

@@ -10,7 +10,7 @@ import java.util.PriorityQueue;
  */
 public final class ListOrder {
 
-  /** What a unit adds to the memory in use, as it was when it was entered. */
+  /** The bytes that a unit adds to the memory in use, as of when it was entered. */
   private record Entry(long bytes, int rank) implements Comparable<Entry> {
     @Override
     public int compareTo(Entry other) {
@@ -38,8 +38,7 @@ public final class ListOrder {
   /** {@return the units in an order built from the first, the least growth of memory first} */
   public static int[] forward(WorkUnits units) {
     var list = new ListOrder(units, false);
-    var left = new int[units.storages()];
-    Arrays.setAll(left, s -> units.readers().size(s) + (units.escapes(s) ? 1 : 0));
+    var left = units.uses();
     for (int u = 0; u < units.count(); u++) {
       for (int i = 0; i < units.makes().size(u); i++) {
         int storage = units.makes().get(u, i);

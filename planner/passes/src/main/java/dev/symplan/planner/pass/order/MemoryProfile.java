@@ -1,6 +1,5 @@
 package dev.symplan.planner.pass.order;
 
-import java.util.Arrays;
 import java.util.function.IntUnaryOperator;
 
 /**
@@ -14,9 +13,11 @@ public record MemoryProfile(long peak, int at, long positions) {
 
   /** {@return the live bytes of units in an order} */
   public static MemoryProfile of(WorkUnits units, int[] order) {
-    var left = new int[units.storages()];
-    Arrays.setAll(left, s -> units.readers().size(s) + (units.escapes(s) ? 1 : 0));
-    var live = new long[order.length];
+    var left = units.uses();
+    IntUnaryOperator usesLeft = storage -> left[storage];
+    long peak = 0;
+    int at = 0;
+    long positions = 0;
     long held = 0;
     for (int position = 0; position < order.length; position++) {
       int unit = order[position];
@@ -32,15 +33,16 @@ public record MemoryProfile(long peak, int at, long positions) {
         int storage = units.reads().get(unit, i);
         ended += --left[storage] == 0 ? units.bytes(storage) : 0;
       }
-      live[position] = held + made - inPlace(units, unit, storage -> left[storage]);
+      long live = held + made - inPlace(units, unit, usesLeft);
       held += made - unread - ended;
+      if (position == 0 || live > peak) {
+        peak = live;
+        at = position;
+        positions = 0;
+      }
+      positions += live == peak ? 1 : 0;
     }
-    int at = 0;
-    for (int position = 1; position < live.length; position++) {
-      at = live[position] > live[at] ? position : at;
-    }
-    long peak = live.length == 0 ? 0 : live[at];
-    return new MemoryProfile(peak, at, Arrays.stream(live).filter(bytes -> bytes == peak).count());
+    return new MemoryProfile(peak, at, positions);
   }
 
   /**

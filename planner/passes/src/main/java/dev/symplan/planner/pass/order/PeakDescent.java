@@ -1,14 +1,13 @@
 package dev.symplan.planner.pass.order;
 
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.planner.pass.analysis.IntLists;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.BitSet;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.IntStream;
 
 /**
  * Improves an order where it needs the most memory, and leaves the rest as it is: what is live
@@ -27,20 +26,53 @@ public final class PeakDescent {
   /** Units that went across the peak together: ahead of it, or after. */
   private record Move(ImmutableIntArray units, boolean hoists) {}
 
+  private record Profiled(int[] order, MemoryProfile profile) {
+    static Profiled of(WorkUnits units, int[] order) {
+      return new Profiled(order, MemoryProfile.of(units, order));
+    }
+  }
+
   private final WorkUnits units;
-  private final int[] givenReaders;
 
   /** The state of one round: what runs before the peak, and how many uses of each storage do. */
   private final boolean[] early;
 
   private final int[] earlyReaders;
 
+  private final Marks seen;
+  private final Marks touched;
+
   private PeakDescent(WorkUnits units) {
     this.units = units;
     this.early = new boolean[units.count()];
-    this.givenReaders = new int[units.storages()];
     this.earlyReaders = new int[units.storages()];
-    Arrays.setAll(givenReaders, s -> units.readers().size(s));
+    this.seen = new Marks(units.count());
+    this.touched = new Marks(units.storages());
+  }
+
+  /** A small set of numbers, which is emptied often. */
+  private static final class Marks {
+    private final int[] round;
+    private int now = 1;
+
+    Marks(int count) {
+      this.round = new int[count];
+    }
+
+    void clear() {
+      now++;
+    }
+
+    /** {@return whether the number was not in the set} */
+    boolean add(int number) {
+      boolean isNew = round[number] != now;
+      round[number] = now;
+      return isNew;
+    }
+
+    boolean contains(int number) {
+      return round[number] == now;
+    }
   }
 
   /**
@@ -48,21 +80,19 @@ public final class PeakDescent {
    */
   public static int[] from(WorkUnits units, int[] order, long work) {
     var descent = new PeakDescent(units);
-    var best = order;
-    var profile = MemoryProfile.of(units, best);
+    var best = Profiled.of(units, order);
     for (long rounds = work / Math.max(1, order.length); rounds > 0; rounds--) {
-      var next = descent.lower(best, profile);
+      var next = descent.lower(best.order(), best.profile());
       if (next.isEmpty()) {
         break;
       }
       best = next.get();
-      profile = MemoryProfile.of(units, best);
     }
-    return best;
+    return best.order();
   }
 
   /** {@return an order with a lower peak, if moving units across the peak gives one} */
-  private Optional<int[]> lower(int[] order, MemoryProfile profile) {
+  private Optional<Profiled> lower(int[] order, MemoryProfile profile) {
     if (order.length == 0) {
       return Optional.empty();
     }
@@ -75,15 +105,15 @@ public final class PeakDescent {
     if (moves.isEmpty()) {
       return Optional.empty();
     }
-    var all = apart(order, peak);
-    if (MemoryProfile.of(units, all).isBelow(profile)) {
+    var all = Profiled.of(units, apart(order, peak));
+    if (all.profile().isBelow(profile)) {
       return Optional.of(all);
     }
     for (var move : moves.subList(0, Math.min(MAX_ALONE, moves.size()))) {
       split(order, profile.at());
       if (alone(move, peak)) {
-        var one = apart(order, peak);
-        if (MemoryProfile.of(units, one).isBelow(profile)) {
+        var one = Profiled.of(units, apart(order, peak));
+        if (one.profile().isBelow(profile)) {
           return Optional.of(one);
         }
       }
@@ -109,22 +139,24 @@ public final class PeakDescent {
 
   /** The largest storages that are live at the peak, but not used there. */
   private List<Integer> liveAt(int peak) {
-    var used = new BitSet();
+    touched.clear();
     for (int i = 0; i < units.reads().size(peak); i++) {
-      used.set(units.reads().get(peak, i));
+      touched.add(units.reads().get(peak, i));
     }
-    return IntStream.range(0, units.storages())
-        .filter(s -> isLive(s) && !used.get(s))
-        .boxed()
-        .sorted(Comparator.<Integer>comparingLong(units::bytes).reversed())
-        .limit(MAX_STORAGES)
-        .toList();
+    var live = new ArrayList<Integer>();
+    for (int storage = 0; storage < units.storages(); storage++) {
+      if (isLive(storage) && !touched.contains(storage)) {
+        live.add(storage);
+      }
+    }
+    live.sort(Comparator.<Integer>comparingLong(units::bytes).reversed());
+    return live.subList(0, Math.min(MAX_STORAGES, live.size()));
   }
 
   private boolean isLive(int storage) {
     return units.maker(storage) >= 0
         && early[units.maker(storage)]
-        && (units.escapes(storage) || earlyReaders[storage] < givenReaders[storage]);
+        && (units.escapes(storage) || earlyReaders[storage] < units.readers().size(storage));
   }
 
   /** Moves what needs the storage, or what makes it, across the peak if that leaves less there. */
@@ -134,10 +166,12 @@ public final class PeakDescent {
     }
     var seeds = new ArrayList<Integer>();
     if (!units.escapes(storage)) {
-      for (int i = 0; i < givenReaders[storage]; i++) {
-        seeds.add(units.readers().get(storage, i));
+      for (int i = 0; i < units.readers().size(storage); i++) {
+        int unit = units.readers().get(storage, i);
+        if (!early[unit]) {
+          seeds.add(unit);
+        }
       }
-      seeds.removeIf(unit -> early[unit]);
     }
     if (!seeds.isEmpty()) {
       var hoisted = closure(seeds, peak, true);
@@ -161,49 +195,61 @@ public final class PeakDescent {
   /** {@return the units that must move with others; none if the peak, or too many, would} */
   private Optional<ImmutableIntArray> closure(List<Integer> seeds, int peak, boolean hoist) {
     var along = hoist ? units.before() : units.after();
-    var found = new ArrayList<Integer>();
-    var seen = new BitSet();
+    var found = new int[MAX_UNITS];
+    int count = 0;
     var queue = new ArrayDeque<Integer>(seeds);
-    seeds.forEach(seen::set);
+    seen.clear();
+    seeds.forEach(seen::add);
     while (!queue.isEmpty()) {
       int unit = queue.remove();
-      if (unit == peak || found.size() == MAX_UNITS) {
+      if (unit == peak || count == MAX_UNITS) {
         return Optional.empty();
       }
-      found.add(unit);
+      found[count++] = unit;
       for (int k = 0; k < along.size(unit); k++) {
         int other = along.get(unit, k);
         boolean moves = other == peak || early[other] != hoist;
-        if (moves && !seen.get(other)) {
-          seen.set(other);
+        if (moves && seen.add(other)) {
           queue.add(other);
         }
       }
     }
-    return Optional.of(ImmutableIntArray.copyOf(found));
+    return Optional.of(ImmutableIntArray.copyOf(Arrays.copyOf(found, count)));
   }
 
   private boolean flipIfLess(ImmutableIntArray moved) {
-    var touched = new BitSet();
-    for (int unit : moved.asList()) {
-      for (int i = 0; i < units.makes().size(unit); i++) {
-        touched.set(units.makes().get(unit, i));
-      }
-      for (int i = 0; i < units.reads().size(unit); i++) {
-        touched.set(units.reads().get(unit, i));
-      }
-    }
-    long before = live(touched);
-    moved.forEach(this::flip);
-    if (live(touched) < before) {
+    long before = live(moved);
+    flip(moved);
+    if (live(moved) < before) {
       return true;
     }
-    moved.forEach(this::flip);
+    flip(moved);
     return false;
   }
 
-  private long live(BitSet storages) {
-    return storages.stream().filter(this::isLive).mapToLong(units::bytes).sum();
+  private void flip(ImmutableIntArray moved) {
+    for (int i = 0; i < moved.length(); i++) {
+      flip(moved.get(i));
+    }
+  }
+
+  /** The bytes that are live of what some units make and read. */
+  private long live(ImmutableIntArray of) {
+    touched.clear();
+    long bytes = 0;
+    for (int i = 0; i < of.length(); i++) {
+      bytes += live(units.makes(), of.get(i)) + live(units.reads(), of.get(i));
+    }
+    return bytes;
+  }
+
+  private long live(IntLists storages, int unit) {
+    long bytes = 0;
+    for (int i = 0; i < storages.size(unit); i++) {
+      int storage = storages.get(unit, i);
+      bytes += touched.add(storage) && isLive(storage) ? units.bytes(storage) : 0;
+    }
+    return bytes;
   }
 
   /** The early units, the peak, the others; each part as it was. */

@@ -2,6 +2,7 @@ package dev.symplan.planner.pass.order;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.MultimapBuilder;
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
@@ -43,6 +44,9 @@ public final class Recomputation {
 
   private static final int MAX_ROUNDS = 500;
 
+  /** An op runs again as it is. */
+  private static final int WHOLE = -1;
+
   /**
    * A graph in which tensors are computed again.
    *
@@ -78,15 +82,18 @@ public final class Recomputation {
     }
   }
 
-  /** Prices a gather that runs again. */
+  /** Prices gathers that run again. */
   public interface Gathers {
     /** For ranks that do not all run the same ops, and so cannot decide alike. */
-    Gathers NEVER = _ -> OptionalDouble.empty();
+    Gathers NEVER = (_, _) -> OptionalDouble.empty();
 
     /**
-     * {@return its predicted time in µs; empty for an op that is no gather or must not run twice}
+     * {@return the predicted time in µs of a gather of one tensor; empty for an op that is no
+     * gather or must not run twice}
+     *
+     * @param k which of the op's tensors
      */
-    OptionalDouble micros(Op op);
+    OptionalDouble micros(Op op, int k);
   }
 
   private final Analyses own;
@@ -247,7 +254,7 @@ public final class Recomputation {
       }
       return isWritten(at, again)
           ? Optional.empty()
-          : Optional.of(new Candidate(storage, at, again, leaves, micros(again)));
+          : Optional.of(new Candidate(storage, at, again, leaves, micros(again, storage)));
     }
 
     /** Notes that an op runs again, after those that it needs; false if one of them must not. */
@@ -255,11 +262,14 @@ public final class Recomputation {
       if (again.get(index)) {
         return true;
       }
-      if (!isRepeatable(ops.get(index)) || again.cardinality() == MAX_OPS) {
+      var op = ops.get(index);
+      if (!isRepeatable(op, storage) || again.cardinality() == MAX_OPS) {
         return false;
       }
       again.set(index);
-      return ops.get(index).operands().stream().allMatch(this::isReady);
+      int part = part(op, storage);
+      var operands = part == WHOLE ? op.operands() : op.operands().subList(part, part + 1);
+      return operands.stream().allMatch(this::isReady);
     }
 
     private boolean isReady(Value operand) {
@@ -276,11 +286,31 @@ public final class Recomputation {
     }
   }
 
-  private boolean isRepeatable(Op op) {
+  private boolean isRepeatable(Op op, Aliases.Storage storage) {
     return op.def().rule().isPresent()
         && !Precedence.hasEffect(op)
         && !op.def().isFence()
-        && (op.collective().isEmpty() || gathers.micros(op).isPresent());
+        && (op.collective().isEmpty() || gatherMicros(op, storage).isPresent());
+  }
+
+  /** A gather of several tensors runs again for the one that it is to give, and only for that. */
+  private OptionalDouble gatherMicros(Op op, Aliases.Storage storage) {
+    int part = part(op, storage);
+    return part == WHOLE && op.results().size() > 1
+        ? OptionalDouble.empty()
+        : gathers.micros(op, Math.max(0, part));
+  }
+
+  /** {@return which of the tensors that a collective gives together a storage is, or WHOLE} */
+  private int part(Op op, Aliases.Storage storage) {
+    if (op.collective().isPresent() && op.results().size() > 1) {
+      for (int k = 0; k < op.results().size(); k++) {
+        if (aliases.id(op.results().get(k)) == storage.id()) {
+          return k;
+        }
+      }
+    }
+    return WHOLE;
   }
 
   /** Whether a storage holds its tensor at an op, whatever is computed again. */
@@ -322,11 +352,15 @@ public final class Recomputation {
     return false;
   }
 
-  private double micros(BitSet again) {
+  private double micros(BitSet again, Aliases.Storage storage) {
     return again.stream()
         .filter(aliases::runs)
         .mapToObj(ops::get)
-        .mapToDouble(op -> gathers.micros(op).orElseGet(() -> costs.computeMicros(op)))
+        .mapToDouble(
+            op ->
+                op.collective().isPresent()
+                    ? gatherMicros(op, storage).orElseThrow()
+                    : costs.computeMicros(op))
         .sum();
   }
 
@@ -371,19 +405,32 @@ public final class Recomputation {
 
   private void again(GraphCopier copier, int index, Candidate one) {
     var op = ops.get(index);
+    int part = part(op, one.storage());
+    var given = part == WHOLE ? op.results() : op.results().subList(part, part + 1);
     var results =
         copier.insert(
             op.def(),
-            copier.now(op.args()),
+            copier.now(part == WHOLE ? op.args() : only(part, op.args())),
             op.label() + "_again",
-            op.results().stream().map(Value::type).toList(),
+            given.stream().map(Value::type).toList(),
             op.span());
     for (int r = 0; r < results.size(); r++) {
-      int storage = aliases.id(op.results().get(r));
+      int storage = aliases.id(given.get(r));
       // Tensors that are still live are read in place.
       if (storage >= 0 && (storage == one.storage().id() || !isLiveAt(storage, one.at()))) {
-        copier.replace(op.results().get(r), results.get(r));
+        copier.replace(given.get(r), results.get(r));
       }
     }
+  }
+
+  /** {@return the arguments with one of the tensors in lists} */
+  private static ImmutableList<Arg> only(int part, ImmutableList<Arg> args) {
+    return args.stream()
+        .map(
+            arg ->
+                arg instanceof Arg.Seq(var items) && !arg.operands().isEmpty()
+                    ? new Arg.Seq(items.subList(part, part + 1))
+                    : arg)
+        .collect(ImmutableList.toImmutableList());
   }
 }

@@ -36,6 +36,9 @@ public final class WorkUnits {
   private final long[] bytes;
   private final boolean[] escapes;
 
+  /** How often each storage is read, once more if the caller reads it in the end. */
+  private final int[] uses;
+
   private WorkUnits(Analyses ranked, boolean fused) {
     this.graph = ranked.graph();
     var fusion = ranked.fusion();
@@ -107,6 +110,8 @@ public final class WorkUnits {
     this.makes = made.build(count);
     this.reads = read.build(count);
     this.readers = reads.inverse(aliases.count());
+    this.uses = new int[aliases.count()];
+    Arrays.setAll(uses, s -> readers.size(s) + (escapes[s] ? 1 : 0));
     markBounds(ranked, unitOf);
   }
 
@@ -216,6 +221,7 @@ public final class WorkUnits {
     this.maker = other.maker;
     this.bytes = other.bytes;
     this.escapes = other.escapes;
+    this.uses = other.uses;
   }
 
   public int count() {
@@ -263,6 +269,11 @@ public final class WorkUnits {
 
   public long bytes(int storage) {
     return bytes[storage];
+  }
+
+  /** {@return how many uses each storage has, that of the caller in the end counted; a copy} */
+  int[] uses() {
+    return uses.clone();
   }
 
   /** {@return whether the caller reads the storage in the end} */

@@ -189,7 +189,7 @@ final class Allocate {
         .toList();
   }
 
-  /** What collectives use agrees already; what the caller asked for may not. */
+  /** Tensors of collectives agree already; those that the caller asked for may not. */
   private static void checkAgree(List<Draft> own, List<Draft> other) {
     for (int i = 0; i < Math.max(own.size(), other.size()); i++) {
       if (i >= own.size() || i >= other.size()) {
@@ -213,7 +213,7 @@ final class Allocate {
           Stream.concat(collective.operands().stream(), collective.results().stream()).toList();
       for (int i = 0; i < values.size(); i++) {
         boolean result = i >= collective.operands().size();
-        // What is symmetric for another reason may be so on this rank only.
+        // A tensor that is symmetric for another reason may be so on this rank only.
         if (rank.graph().spec(k).needsSymmetric(result)
             && rank.graph().args().get(k).get(i).realization() != Realization.NOT_NEEDED) {
           addSymmetric(rank, values.get(i), ordered);

@@ -41,7 +41,7 @@ final class BarrierElision {
   /** How many steps a barrier is looked for; the time must not grow with the square of them. */
   private static final int MAX_STEPS = 128;
 
-  /** What a rank knows of its own memory. */
+  /** The facts that a rank knows of its own memory. */
   private static final class Rank {
     final RankPlan plan;
     final List<Value> values;
@@ -123,7 +123,7 @@ final class BarrierElision {
           && begin(other) < end(value);
     }
 
-    /** What is elsewhere on each rank may be anywhere after its beginning. */
+    /** A tensor that lies elsewhere on each rank may be anywhere after its beginning. */
     private long end(Value value) {
       return plan.placement(value).isShard()
           ? plan.buffer(value).end()

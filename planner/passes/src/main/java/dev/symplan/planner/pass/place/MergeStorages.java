@@ -36,7 +36,7 @@ public final class MergeStorages extends GraphPass {
     for (int c = 0; c < graphs.size(); c++) {
       classes.add(new RankMerging(graphs.get(c), schedules.get(c)));
     }
-    // What is symmetric may move only if it moves on all ranks alike.
+    // A symmetric tensor may move only if it moves on all ranks alike.
     boolean alike = classes.size() == 1;
     classes.forEach(own -> own.mergeConcatenations(alike));
     var inPlace = ImmutableList.<Boolean>builder();

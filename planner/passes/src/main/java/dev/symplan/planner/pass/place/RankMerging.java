@@ -130,7 +130,8 @@ final class RankMerging {
     if (!(op.arg("self") instanceof Arg.Ref(Value self))) {
       return List.of();
     }
-    // What else the op reads of that memory, through a view, it reads when self is updated already.
+    // Anything else that the op reads of that memory, through a view, it reads when self is
+    // updated.
     long mentions =
         op.operands().stream().filter(value -> aliases.id(value) == aliases.id(self)).count();
     return mentions == 1 ? List.of(op.arg("self")) : List.of();

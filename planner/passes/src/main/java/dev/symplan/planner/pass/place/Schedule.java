@@ -76,7 +76,7 @@ public record Schedule(
               context.reach(collective.group()));
       transfers[k] = transfer;
       if (epilogues.get(k).map(Epilogue::isFused).orElse(false)) {
-        // What the epilogue waits for is joined before, so that nothing comes between.
+        // Tensors that the epilogue waits for are joined before, so that nothing comes between.
         streams[k] = StreamKind.COMPUTE;
         start[k] = place.given() + 1;
         bound = start[k] + 1;

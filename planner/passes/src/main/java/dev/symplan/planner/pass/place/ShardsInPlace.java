@@ -165,7 +165,7 @@ final class ShardsInPlace {
   boolean join(boolean all, StorageMerges merges) {
     boolean any = false;
     for (var share : found) {
-      // What peers need at the same offset everywhere, or lies elsewhere, stays there.
+      // A shard that peers need at the same offset everywhere, or that lies elsewhere, stays there.
       if ((all || share.brief())
           && !merges.isSymmetric(share.part())
           && !merges.isJoined(share.part())

@@ -99,7 +99,7 @@ final class AttentionPieces {
     return joined.build();
   }
 
-  /** What all pieces give as one result. */
+  /** The values that all pieces give for one result. */
   private static Arg.Seq column(List<ImmutableList<Value>> pieces, int result) {
     return new Arg.Seq(
         pieces.stream()

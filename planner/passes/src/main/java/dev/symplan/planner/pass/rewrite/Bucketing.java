@@ -38,7 +38,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Bucketing {
   /**
-   * What one collective moves at most, the larger of operands and results. XLA's combiners stop at
+   * The most bytes of one collective, the larger of operands and results. XLA's combiners stop at
    * 30 MiB; beyond twice that, a meeting saved is less than a twentieth of the transfer.
    */
   static final long MAX_BYTES = 64L << 20;
@@ -49,7 +49,7 @@ final class Bucketing {
   /** Decided: the buckets of more than one, by their first members, and why there are not more. */
   record Decided(ImmutableList<Bucket> buckets, ImmutableList<Rewrite> rewrites) {}
 
-  /** What collectives must have in common; groups may be called differently on each rank. */
+  /** The facts that collectives must share; groups may be called differently on each rank. */
   private record BucketKey(
       Kind kind,
       ImmutableList<String> groups,
@@ -182,7 +182,7 @@ final class Bucketing {
     return graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
   }
 
-  /** What a collective moves past a rank, whichever way is more. */
+  /** The bytes that a collective moves into or out of a rank, whichever is more. */
   private long moved(int k) {
     return Math.max(
         bytes(k),

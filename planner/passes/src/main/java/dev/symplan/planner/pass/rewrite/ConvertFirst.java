@@ -20,7 +20,6 @@ import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
-import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.GraphCopier;
@@ -84,20 +83,13 @@ public final class ConvertFirst extends GraphPass {
   private record Gather(
       DType dtype, ImmutableSet<Integer> copies, ImmutableMap<Integer, Boolean> conversions) {}
 
-  private static final class Search {
+  private static final class Search extends GraphSearch {
     private final Analyses own;
-    private final Graph graph;
-    private final ImmutableList<Op> ops;
-    private final Aliases aliases;
-    private final DataFlow flow;
     private final Map<Integer, Gather> gathers = new HashMap<>();
 
     Search(Analyses own) {
+      super(own);
       this.own = own;
-      this.graph = own.graph();
-      this.ops = graph.ops();
-      this.aliases = own.aliases();
-      this.flow = new DataFlow(own);
     }
 
     Optional<Gather> find(int k) {
@@ -116,7 +108,7 @@ public final class ConvertFirst extends GraphPass {
           && collective.operands().getFirst().tensor().isContiguous();
     }
 
-    /** What becomes of what a collective gathers. */
+    /** The ops that read what a collective gathers. */
     private final class Reads {
       private final Collective collective;
       private final Set<Integer> storages = new HashSet<>();
@@ -131,7 +123,7 @@ public final class ConvertFirst extends GraphPass {
       Optional<Gather> find() {
         for (int i = collective.index() + 1; i < ops.size(); i++) {
           if (ops.get(i).def().has(OpTrait.BORDER)) {
-            // What graphs after it read stays as it is.
+            // A tensor that later graphs read stays as it is.
             break;
           }
           if (ops.get(i).operands().stream().anyMatch(this::isPart) && !take(i)) {

@@ -33,7 +33,7 @@ public final class FoldMasks extends GraphPass {
    */
   static final double HIDDEN = -65504;
 
-  /** What a mask does to the scores of some rows and columns. */
+  /** The effect of a mask on the scores of some rows and columns. */
   private enum Shape {
     HIDES_NOTHING,
     CAUSAL

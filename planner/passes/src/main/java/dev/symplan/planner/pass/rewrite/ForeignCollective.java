@@ -43,16 +43,11 @@ final class ForeignCollective {
         switch (call.kind()) {
           case ALL_REDUCE ->
               emitter.allReduce(
-                  target, operand, call.reduceOp().orElseThrow().text(), call.group(), algorithm);
+                  target, operand, call.reduceOp().orElseThrow(), call.group(), algorithm);
           case ALL_GATHER -> emitter.allGather(target, operand, dim, call.group(), algorithm);
           case REDUCE_SCATTER ->
               emitter.reduceScatter(
-                  target,
-                  operand,
-                  dim,
-                  call.reduceOp().orElseThrow().text(),
-                  call.group(),
-                  algorithm);
+                  target, operand, dim, call.reduceOp().orElseThrow(), call.group(), algorithm);
           case ALL_TO_ALL ->
               emitter.allToAll(
                   target,

@@ -16,7 +16,6 @@ import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import dev.symplan.planner.pass.rewrite.BufferContents.Piece;
@@ -34,17 +33,13 @@ import org.jspecify.annotations.Nullable;
  * reads a part reads what was copied there, and what reads several reads their {@code cat}. A
  * buffer of which that is known everywhere takes no memory.
  */
-final class ForwardCopies {
+final class ForwardCopies extends GraphSearch {
   private static final OpDef VIEW = BuiltinOps.registry().get("aten::view");
   private static final OpDef SLICE = BuiltinOps.registry().get("aten::slice.Tensor");
   private static final OpDef CAT = BuiltinOps.registry().get("aten::cat");
   private static final OpDef CLONE = BuiltinOps.registry().get("aten::clone");
   private static final OpDef TO_COPY = BuiltinOps.registry().get("aten::_to_copy");
 
-  private final Graph graph;
-  private final Aliases aliases;
-  private final ImmutableList<Op> ops;
-  private final DataFlow flow;
   private final GraphCopier copier;
 
   /** The storages that go. */
@@ -52,7 +47,7 @@ final class ForwardCopies {
 
   private final Map<Integer, BufferContents> contents = new HashMap<>();
 
-  /** What was copied, in the copy of the graph. */
+  /** The values that were copied, in the copy of the graph. */
   private final List<Value> copied = new ArrayList<>();
 
   /**
@@ -63,10 +58,7 @@ final class ForwardCopies {
   private final Map<Integer, Current> current = new HashMap<>();
 
   private ForwardCopies(Analyses own) {
-    this.graph = own.graph();
-    this.aliases = own.aliases();
-    this.ops = graph.ops();
-    this.flow = new DataFlow(own);
+    super(own);
     this.copier = new GraphCopier(graph);
     this.buffers = buffers();
   }
@@ -177,7 +169,7 @@ final class ForwardCopies {
     for (int i = 0; i < ops.size(); i++) {
       var op = ops.get(i);
       if (ProgramGraph.isBorder(op)) {
-        // What the graphs before it give is there when they end.
+        // The outputs of the graphs before it are there when these end.
         int given = Math.toIntExact(op.call().integer("outputs"));
         graph.outputs().subList(0, given).forEach(out -> out.operands().forEach(this::refresh));
       }

@@ -93,7 +93,7 @@ final class FsdpOp {
     var sizes =
         ImmutableLongArray.copyOf(shards.stream().mapToLong(shard -> shard.tensor().numel()));
     long elements = sizes.stream().sum();
-    var whole = empty(elements * call.integer("group_size"));
+    var whole = empty(elements * call.integer(FsdpOps.GROUP_SIZE));
     long rank = call.integer("rank");
     copyParts(
         slice(Target.of("all_gather_input"), whole, 0, rank * elements, elements),
@@ -107,7 +107,7 @@ final class FsdpOp {
 
   /** The parts of all gradients that go to one rank lie side by side. */
   private void bucketOfGradients() {
-    long ranks = call.integer("group_size");
+    long ranks = call.integer(FsdpOps.GROUP_SIZE);
     var rows = ImmutableList.<Arg>builder();
     for (var gradient : call.values("rs_ins")) {
       long elements = gradient.tensor().numel();

@@ -109,7 +109,7 @@ final class FusedCollective {
             Target.of(result, a.name() + "_scattered"),
             product,
             call.dim(isScaled() ? "orig_scatter_dim" : "scatter_dim", product.tensor().rank()),
-            call.string("reduce_op"),
+            emitter.reduceOp(call.string("reduce_op")),
             call.string("group_name"),
             Arg.None.NONE);
     emitter.checkType(made, result, true);

@@ -16,7 +16,6 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
-import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.HashMap;
@@ -50,7 +49,7 @@ public final class GatherFirst extends GraphPass {
         : own.graph();
   }
 
-  /** What an element-wise computation of gathered elements consists of. */
+  /** A part of the elementwise computation of gathered elements. */
   private sealed interface Picked {
 
     /** Elements of a tensor. */
@@ -60,7 +59,7 @@ public final class GatherFirst extends GraphPass {
     record Whole(Value value) implements Picked {}
 
     /**
-     * What an op makes of elements.
+     * The result of an op on elements.
      *
      * @param index the position of the op
      * @param operands what stands for its operands
@@ -68,18 +67,11 @@ public final class GatherFirst extends GraphPass {
     record Made(int index, Op op, ImmutableList<Picked> operands) implements Picked {}
   }
 
-  private static final class Search {
-    private final Graph graph;
-    private final ImmutableList<Op> ops;
-    private final Aliases aliases;
-    private final DataFlow flow;
+  private static final class Search extends GraphSearch {
     private final GraphCopier copier;
 
     Search(Analyses own) {
-      this.graph = own.graph();
-      this.ops = graph.ops();
-      this.aliases = own.aliases();
-      this.flow = new DataFlow(own);
+      super(own);
       this.copier = new GraphCopier(graph);
     }
 
@@ -157,7 +149,7 @@ public final class GatherFirst extends GraphPass {
           return new Picked.Elements(value);
         }
       }
-      // What is read instead must not keep more memory.
+      // The tensors that are read instead must not keep more memory.
       return bytes <= seen.tensor().bytes()
           ? new Picked.Made(maker, ops.get(maker), operands.build())
           : new Picked.Elements(value);

@@ -30,7 +30,7 @@ public final class Groups {
   private final ImmutableMap<String, ProcessGroup> byName;
   private final DiagnosticSink sink;
 
-  /** What is wrong with a group is said once, not for each collective of it. */
+  /** A mistake in a group is reported once, not for each collective of it. */
   private final Set<String> wrongGroups = new HashSet<>();
 
   private Groups(ImmutableList<ProcessGroup> groups, DiagnosticSink sink) {

@@ -13,7 +13,6 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
-import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.Comparator;
@@ -55,18 +54,11 @@ public final class JoinSlices extends GraphPass {
    */
   private record Slice(Value value, int dim, long start, long end, int since) {}
 
-  private static final class Search {
-    private final Graph graph;
-    private final ImmutableList<Op> ops;
-    private final Aliases aliases;
-    private final DataFlow flow;
+  private static final class Search extends GraphSearch {
     private final GraphCopier copier;
 
     Search(Analyses own) {
-      this.graph = own.graph();
-      this.ops = graph.ops();
-      this.aliases = own.aliases();
-      this.flow = new DataFlow(own);
+      super(own);
       this.copier = new GraphCopier(graph);
     }
 

@@ -1,5 +1,7 @@
 package dev.symplan.planner.pass.rewrite;
 
+import static com.google.common.collect.ImmutableMap.toImmutableMap;
+
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
@@ -9,6 +11,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveSpec.Role;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
@@ -134,22 +137,27 @@ final class LayoutFolding {
   private static ImmutableList<Arg> args(
       LayoutFold fold, Collective collective, OpDef def, Value sent) {
     var op = collective.op();
+    var spec = def.collective().orElseThrow();
     var own =
-        ImmutableMap.<String, Arg>of(
-            "input",
-            new Arg.Ref(sent),
-            "dim",
-            new Arg.Int(fold.dims().operand() + fold.dims().result()),
-            "split_dim",
-            new Arg.Int(fold.dims().operand()),
-            "concat_dim",
-            new Arg.Int(fold.dims().result()),
-            "group_size",
-            new Arg.Int(fold.ranks()),
-            "dtype",
-            fold.source().tensor().dtype() == fold.target().tensor().dtype()
-                ? Arg.None.NONE
-                : new Arg.Dtype(fold.target().tensor().dtype()));
+        ImmutableMap.<Role, Arg>of(
+                Role.OPERAND,
+                new Arg.Ref(sent),
+                Role.DIM,
+                new Arg.Int(fold.dims().operand() + fold.dims().result()),
+                Role.SPLIT_DIM,
+                new Arg.Int(fold.dims().operand()),
+                Role.CONCAT_DIM,
+                new Arg.Int(fold.dims().result()),
+                Role.GROUP_SIZE,
+                new Arg.Int(fold.ranks()),
+                Role.DTYPE,
+                fold.source().tensor().dtype() == fold.target().tensor().dtype()
+                    ? Arg.None.NONE
+                    : new Arg.Dtype(fold.target().tensor().dtype()))
+            .entrySet()
+            .stream()
+            .filter(entry -> spec.has(entry.getKey()))
+            .collect(toImmutableMap(entry -> spec.param(entry.getKey()), Map.Entry::getValue));
     var args = ImmutableList.<Arg>builder();
     for (var param : def.schema().params()) {
       if (own.get(param.name()) instanceof Arg arg) {

@@ -169,7 +169,7 @@ public final class Normalize {
     }
   }
 
-  /** What an op leaves in memory that it takes for its work is not modelled. */
+  /** Contents that an op leaves in its scratch memory are not modelled. */
   private void checkScratch(Op op, int at, Value scratch) {
     if (isReadLater(scratch, firstFrom(at), at)
         || lastUse.get()[scratch.id()] > at

@@ -15,6 +15,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.ir.op.Permutation;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.List;
 import java.util.Optional;
@@ -30,7 +31,7 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
   private static final String FUNCTIONAL = "_c10d_functional::";
 
   /**
-   * What an op gives.
+   * The result of an op that is emitted.
    *
    * @param old the value that it stands for from here on; empty for a new one
    * @param name of a new one
@@ -40,7 +41,7 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
       return new Target(Optional.of(old), old.name());
     }
 
-    /** What stands for a result of the op, or is new where nothing reads that. */
+    /** The value that stands for a result of the op; a new one where nothing reads that. */
     static Target of(Value old, String name) {
       return old.isTensor() ? of(old) : of(name);
     }
@@ -113,17 +114,26 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
     }
   }
 
+  /** {@return the reduction of this name; an error at the op where there is none} */
+  ReduceOp reduceOp(String text) {
+    try {
+      return ReduceOp.ofText(text);
+    } catch (OpTypeException e) {
+      throw error(String.valueOf(e.getMessage()));
+    }
+  }
+
   /** The collective, which demands what the op at its place does. */
   private OpDef functional(String name) {
     return BuiltinOps.registry().get(FUNCTIONAL + name).demandingAs(at.def());
   }
 
-  Value allReduce(Target target, Value operand, String reduceOp, String group, Arg algorithm) {
+  Value allReduce(Target target, Value operand, ReduceOp reduceOp, String group, Arg algorithm) {
     return emit(
         target,
         functional("all_reduce"),
         new Arg.Ref(operand),
-        new Arg.Str(reduceOp),
+        new Arg.Str(reduceOp.text()),
         new Arg.Str(group),
         algorithm);
   }
@@ -144,7 +154,7 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
 
   /** The functional collective scatters along the first dimension. */
   Value reduceScatter(
-      Target target, Value operand, int dim, String reduceOp, String group, Arg algorithm) {
+      Target target, Value operand, int dim, ReduceOp reduceOp, String group, Arg algorithm) {
     int ranks = groupSize.applyAsInt(group);
     var sizes = operand.tensor().sizes();
     if (dim >= sizes.length() || sizes.get(dim) % ranks != 0) {
@@ -161,7 +171,7 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
         target,
         functional("reduce_scatter_tensor"),
         new Arg.Ref(rows),
-        new Arg.Str(reduceOp),
+        new Arg.Str(reduceOp.text()),
         new Arg.Int(ranks),
         new Arg.Str(group),
         algorithm);

@@ -14,7 +14,7 @@ import java.util.List;
 public interface Rewriter {
 
   /**
-   * What the graphs could become.
+   * The graphs as a rewrite would make them.
    *
    * @param graphs by rank class; the graphs as they are if nothing is to change
    * @param rewrites what would change, and why no more

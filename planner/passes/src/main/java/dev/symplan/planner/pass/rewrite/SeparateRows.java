@@ -34,7 +34,7 @@ final class SeparateRows {
     var target = Target.of(op.result());
     if (call.kind().reduces()) {
       emitter.reduceScatter(
-          target, operand, dim, call.reduceOp().orElseThrow().text(), call.group(), algorithm);
+          target, operand, dim, call.reduceOp().orElseThrow(), call.group(), algorithm);
     } else {
       emitter.allGather(target, operand, dim, call.group(), algorithm);
     }

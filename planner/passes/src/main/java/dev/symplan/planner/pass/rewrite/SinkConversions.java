@@ -15,7 +15,6 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
-import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.HashMap;
@@ -50,17 +49,10 @@ public final class SinkConversions extends GraphPass {
    */
   private record Move(Op op, Value read) {}
 
-  private static final class Sinking {
-    private final Graph graph;
-    private final ImmutableList<Op> ops;
-    private final Aliases aliases;
-    private final DataFlow flow;
+  private static final class Sinking extends GraphSearch {
 
     Sinking(Analyses own) {
-      this.graph = own.graph();
-      this.ops = graph.ops();
-      this.aliases = own.aliases();
-      this.flow = new DataFlow(own);
+      super(own);
     }
 
     Graph run() {

@@ -159,7 +159,7 @@ public final class Select {
         : Epilogue.Reason.FUSED;
   }
 
-  /** What an epilogue saves on the rank that gains least; NaN where one cannot have it. */
+  /** The time that an epilogue saves on the rank that gains least; NaN where one cannot have it. */
   private double savedMicros(int k) {
     double least = Double.POSITIVE_INFINITY;
     for (var graph : graphs) {
@@ -196,22 +196,15 @@ public final class Select {
       List<Boolean> differs,
       double room) {
     // Rows may differ from rank to rank, and the names and other parts of groups.
-    var rejection =
-        graphs.stream()
-            .map(graph -> graph.collectives().get(k))
-            .flatMap(
-                own ->
-                    eligibility
-                        .reject(
-                            own.request(),
-                            variant,
-                            context.group(own.group()),
-                            context.groups().topology())
-                        .stream())
-            .findFirst();
-    if (rejection.isPresent()) {
-      return new Verdict(
-          variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
+    for (var graph : graphs) {
+      var own = graph.collectives().get(k);
+      var rejection =
+          eligibility.reject(
+              own.request(), variant, context.group(own.group()), context.groups().topology());
+      if (rejection.isPresent()) {
+        return new Verdict(
+            variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
+      }
     }
     double alone = transfer(k, variant);
     double maker = graphs.stream().mapToDouble(g -> g.makerMicros(k, variant)).min().orElseThrow();

@@ -31,7 +31,7 @@ record GraphNodes(ImmutableList<Node> nodes) {
   }
 
   /**
-   * What a node takes from another.
+   * A value that a node takes from another.
    *
    * @param output its position among the results of {@code from}
    * @param value the row of the value

@@ -78,7 +78,10 @@ public final class Libraries {
           .put("ncclSend", 20700)
           .buildOrThrow();
 
-  /** What the binding needs of cuDNN, each after those that it needs: of one version, all. */
+  /**
+   * The libraries of cuDNN that the binding needs, all of one version, each after those that it
+   * needs.
+   */
   private static final ImmutableList<String> CUDNN_PARTS =
       ImmutableList.of(
           "libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_adv.so.9", "libcudnn_cnn.so.9");
