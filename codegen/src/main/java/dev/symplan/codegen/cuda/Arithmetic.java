@@ -4,8 +4,9 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 
 /**
- * How a kernel combines elements: {@code Element} in memory, {@code Sum} in between; {@code widen},
- * {@code combine}, {@code finish} and {@code narrow}. In the order of the ranks, rounded once.
+ * How a kernel combines elements: {@code Element} in memory, {@code Sum} in between, {@code Made}
+ * in the result; {@code widen}, {@code combine}, {@code finish} and {@code narrow}. In the order of
+ * the ranks, rounded once.
  */
 final class Arithmetic {
   private Arithmetic() {}
@@ -16,8 +17,9 @@ final class Arithmetic {
 
     typedef %s Element;
     typedef Element Sum;
+    typedef Element Made;
     __device__ __forceinline__ Sum widen(Element e) { return e; }
-    __device__ __forceinline__ Element narrow(Sum s) { return s; }
+    __device__ __forceinline__ Made narrow(Sum s) { return s; }
     __device__ __forceinline__ Sum combine(Sum a, Sum) { return a; }
     __device__ __forceinline__ Sum finish(Sum s) { return s; }
     """
@@ -26,6 +28,11 @@ final class Arithmetic {
 
   /** {@return elements that are combined as the host backend combines them} */
   static String of(DType dtype, ReduceOp reduceOp, int sources) {
+    return of(dtype, dtype, reduceOp, sources);
+  }
+
+  /** {@return the same, where the result has elements of another type, computed with as these} */
+  static String of(DType dtype, DType made, ReduceOp reduceOp, int sources) {
     boolean floats = dtype.isFloat();
     String combined =
         switch (reduceOp) {
@@ -42,16 +49,18 @@ final class Arithmetic {
 
         typedef %s Element;
         typedef %s Sum;
+        typedef %s Made;
         __device__ __forceinline__ Sum widen(Element e) { return %s; }
-        __device__ __forceinline__ Element narrow(Sum s) { return %s; }
+        __device__ __forceinline__ Made narrow(Sum s) { return %s; }
         __device__ __forceinline__ Sum combine(Sum a, Sum b) { return %s; }
         __device__ __forceinline__ Sum finish(Sum s) { return %s; }
         """
             .formatted(
                 CTypes.stored(dtype),
                 CTypes.computed(dtype),
+                CTypes.stored(made),
                 CTypes.widen(dtype, "e"),
-                CTypes.narrow(dtype, "s"),
+                CTypes.narrow(made, "s"),
                 combined,
                 reduceOp == ReduceOp.AVG ? "s / " + sources : "s");
   }

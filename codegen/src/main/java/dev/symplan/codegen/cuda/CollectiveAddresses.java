@@ -73,7 +73,7 @@ final class CollectiveAddresses {
     return collective.results().get(tensor);
   }
 
-  /** {@return the type of the elements, which all tensors have in common} */
+  /** {@return the type of the elements of results, which all have in common} */
   DType dtype() {
     return result(0).type().dtype();
   }

@@ -24,6 +24,11 @@ final class CollectiveKernels {
         Element elements[16 / sizeof(Element)];
       };
 
+      union Combined {
+        uint4 words[WORDS];
+        Made elements[16 / sizeof(Element)];
+      };
+
       template <int UNROLL>
       __device__ __forceinline__ void vectors(const Tensor& tensor, long long at, long long step) {
         Vector read[UNROLL][SOURCES];
@@ -36,8 +41,10 @@ final class CollectiveKernels {
         }
       #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
-          Vector result = read[u][0];
-          if (SOURCES > 1) {
+          Combined result;
+          if (SOURCES == 1) {
+            result.words[0] = read[u][0].words;
+          } else {
       #pragma unroll
             for (int e = 0; e < 16 / sizeof(Element); e++) {
               Sum sum = widen(read[u][0].elements[e]);
@@ -50,7 +57,10 @@ final class CollectiveKernels {
           }
       #pragma unroll
           for (int t = 0; t < TARGETS; t++) {
-            write16(tensor.to[t] + target((at + u * step) * 16), result.words);
+      #pragma unroll
+            for (int w = 0; w < WORDS; w++) {
+              write16(tensor.to[t] + target((at + u * step) * (16 * WORDS) + w * 16), result.words[w]);
+            }
           }
         }
       }
@@ -76,16 +86,13 @@ final class CollectiveKernels {
       """
           long long first = tensor.vectors * (16 / (long long)sizeof(Element));
           for (long long e = first + thread; e < tensor.elements; e += step) {
-            Element value = *(const volatile Element*)(tensor.from[0] + source(e * sizeof(Element)));
-            if (SOURCES > 1) {
-              Sum sum = widen(value);
-              for (int s = 1; s < SOURCES; s++) {
-                sum = combine(sum, widen(*(const volatile Element*)(tensor.from[s] + source(e * sizeof(Element)))));
-              }
-              value = narrow(finish(sum));
+            Sum sum = widen(*(const volatile Element*)(tensor.from[0] + source(e * sizeof(Element))));
+            for (int s = 1; s < SOURCES; s++) {
+              sum = combine(sum, widen(*(const volatile Element*)(tensor.from[s] + source(e * sizeof(Element)))));
             }
+            Made value = narrow(SOURCES == 1 ? sum : finish(sum));
             for (int t = 0; t < TARGETS; t++) {
-              *(volatile Element*)(tensor.to[t] + target(e * sizeof(Element))) = value;
+              *(volatile Made*)(tensor.to[t] + target(e * sizeof(Made))) = value;
             }
           }
       """;
@@ -194,6 +201,7 @@ final class CollectiveKernels {
    *
    * @param targets the number of addresses to which the combined elements are stored at once; the
    *     others get copies from the first of them, one after the other
+   * @param made the type of the elements in the result, as wide as {@code dtype} or wider
    * @param reduceOp empty for one source, which is copied
    * @param rows how they lie; in one row where there are more addresses than targets
    */
@@ -205,6 +213,7 @@ final class CollectiveKernels {
       int addresses,
       int unrolled,
       DType dtype,
+      DType made,
       Optional<ReduceOp> reduceOp,
       RowsCode rows,
       Edges edges,
@@ -216,6 +225,7 @@ final class CollectiveKernels {
             + BarrierCode.define("TARGETS", targets)
             + BarrierCode.define("ADDRESSES", addresses)
             + BarrierCode.define("UNROLLED", unrolled)
+            + BarrierCode.define("WORDS", made.bytes() / dtype.bytes())
             + edges.define(direction == Direction.PUSH)
             + """
 
@@ -229,7 +239,7 @@ final class CollectiveKernels {
             + BarrierCode.args(ranks, CollectiveAddresses.THREADS, "  Tensor tensors[TENSORS];\n")
             + (sources == 1
                 ? Arithmetic.none(dtype.bytes())
-                : Arithmetic.of(dtype, reduceOp.orElseThrow(), sources))
+                : Arithmetic.of(dtype, made, reduceOp.orElseThrow(), sources))
             + rows.text()
             + VECTORS
             + (addresses > targets

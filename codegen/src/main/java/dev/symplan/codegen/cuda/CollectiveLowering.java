@@ -13,10 +13,12 @@ import java.util.Optional;
  * which bytes go from where to where.
  */
 final class CollectiveLowering {
+  private final Executable executable;
   private final Transfers transfers;
   private final SignalPads pads;
 
   CollectiveLowering(Executable executable) {
+    this.executable = executable;
     this.transfers = new Transfers(executable);
     this.pads = new SignalPads(executable, transfers);
   }
@@ -34,11 +36,30 @@ final class CollectiveLowering {
   /** {@return a launch for elementwise ops and the collective behind them, if there can be one} */
   Optional<DeviceStep.Launch> lower(int rank, ImmutableList<Part> parts, Collective collective) {
     try {
-      return PushedElements.launch(parts, addresses(rank, collective));
+      var part = addresses(rank, collective);
+      return PushedElements.launch(parts, part)
+          .or(
+              () ->
+                  ReducedElements.of(parts, part)
+                      .filter(own -> isOnAllRanks(own, collective))
+                      .map(own -> own.launch(part)));
     } catch (UnsupportedOnGpu e) {
       // Apart, they may be done in another way.
       return Optional.empty();
     }
+  }
+
+  private boolean isOnAllRanks(ReducedElements own, Collective collective) {
+    return collective.group().members().stream()
+        .allMatch(
+            rank ->
+                DeviceLowering.before(executable.ranks().get(rank), collective.group().index())
+                    .flatMap(
+                        joined ->
+                            ReducedElements.of(
+                                joined.parts(), addresses(rank, joined.collective())))
+                    .filter(other -> other.unit() == own.unit())
+                    .isPresent());
   }
 
   /**

@@ -14,6 +14,7 @@ import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.RankProgram;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /** Turns instructions into what is put into the streams of GPUs. */
 public final class DeviceLowering {
@@ -80,10 +81,32 @@ public final class DeviceLowering {
   /** {@return a launch for an instruction and the collective behind it, if one kernel does both} */
   private static Optional<DeviceStep.Launch> withNext(
       int rank, List<Instruction> instructions, int index, CollectiveLowering collectives) {
+    return neighbours(instructions, index)
+        .flatMap(pair -> collectives.lower(rank, pair.parts(), pair.collective()));
+  }
+
+  /**
+   * Elementwise ops, and the collective right behind them on their stream.
+   *
+   * @param parts none if other ops are there
+   */
+  record Neighbours(ImmutableList<Part> parts, Collective collective) {}
+
+  /** {@return a collective of a rank, by its number, with what is right before it} */
+  static Optional<Neighbours> before(RankProgram program, int collective) {
+    var instructions = program.instructions();
+    return IntStream.range(0, instructions.size())
+        .mapToObj(index -> neighbours(instructions, index))
+        .flatMap(Optional::stream)
+        .filter(pair -> pair.collective().group().index() == collective)
+        .findFirst();
+  }
+
+  private static Optional<Neighbours> neighbours(List<Instruction> instructions, int index) {
     return index + 1 < instructions.size()
             && instructions.get(index + 1) instanceof Collective collective
             && collective.stream() == instructions.get(index).stream()
-        ? collectives.lower(rank, elementwise(instructions.get(index)), collective)
+        ? Optional.of(new Neighbours(elementwise(instructions.get(index)), collective))
         : Optional.empty();
   }
 

@@ -64,6 +64,7 @@ final class ElementwiseKernel {
 
   /**
    * @param refs all that is read and written
+   * @param wide whether threads take vectors, if all tensors lie for that
    */
   private ElementwiseKernel(
       int rank,
@@ -93,8 +94,12 @@ final class ElementwiseKernel {
   }
 
   /** Long tensors are read and written 16 bytes at once, where they lie for that. */
+  private static boolean isLong(TensorType type) {
+    return type.numel() >= LONG;
+  }
+
   private Vectors vectors(List<TensorRef> refs, List<Joined> joined) {
-    if (shape.numel() < LONG || shape.rank() == 0) {
+    if (shape.rank() == 0) {
       return Vectors.NONE;
     }
     return Vectors.widest(
@@ -139,7 +144,7 @@ final class ElementwiseKernel {
               throw Parts.unsupported(
                   part, part.def().name() + " over what else is read or written");
             });
-    var kernel = of(rank, parts, new MemoryArguments(), true);
+    var kernel = of(rank, parts, new MemoryArguments(), isLong(typeOf(result(parts.getLast()))));
     for (int i = 0; i < parts.size(); i++) {
       kernel.part(i, parts.get(i));
     }
@@ -156,7 +161,8 @@ final class ElementwiseKernel {
       int rank, StreamKind stream, List<TensorRef> terms, TensorRef result, String label) {
     var refs = ImmutableList.<TensorRef>builder().addAll(terms).add(result).build();
     var kernel =
-        new ElementwiseKernel(rank, result.type(), refs, List.of(), new MemoryArguments(), true);
+        new ElementwiseKernel(
+            rank, result.type(), refs, List.of(), new MemoryArguments(), isLong(result.type()));
     var dtype = result.type().dtype();
     var type = CTypes.computed(dtype);
     kernel.body.append("    %s sum = 0;\n".formatted(type));

@@ -9,6 +9,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.composite.Composites;
 import dev.symplan.codegen.cuda.CopyKernel.Move;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.ForeachOps;
 import dev.symplan.ir.aten.Form;
 import dev.symplan.ir.op.OpDef;
@@ -61,7 +62,14 @@ final class LocalLowering {
   }
 
   private static final ImmutableSet<String> JOINS =
-      ImmutableSet.of("aten::cat", "aten::concat", "aten::stack", "aten::copy_");
+      ImmutableSet.of(
+          "aten::cat",
+          "aten::concat",
+          "aten::stack",
+          "aten::copy_",
+          "aten::reshape",
+          "aten::reshape_as",
+          "aten::flatten.using_ints");
 
   private final int rank;
   private final LocalOp op;
@@ -209,6 +217,10 @@ final class LocalLowering {
     steps.addAll(Moves.copy(rank, arguments, from, to));
   }
 
+  private static TensorRef at(TensorRef place, TensorType type) {
+    return new TensorRef(place.arena(), place.index(), place.offset(), type);
+  }
+
   private void joinOrCopy() {
     switch (arguments.name()) {
       case "aten::copy_" -> {
@@ -216,6 +228,11 @@ final class LocalLowering {
         copy(Moves.expand(arguments.tensor("src"), self.type().sizes()), self);
       }
       case "aten::stack" -> stack();
+      case "aten::reshape", "aten::reshape_as", "aten::flatten.using_ints" -> {
+        // One that is a view is no instruction; the others make contiguous tensors.
+        var self = arguments.tensor("self");
+        copy(self, at(arguments.result(), self.type().contiguous()));
+      }
       default -> join();
     }
   }

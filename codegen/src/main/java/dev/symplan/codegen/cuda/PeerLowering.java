@@ -16,6 +16,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Launches;
 import dev.symplan.planner.machine.Protocol;
 import java.util.ArrayList;
 import java.util.List;
@@ -27,9 +28,6 @@ import java.util.stream.IntStream;
  * copy engines.
  */
 final class PeerLowering {
-  /** The words of all tensors of a kernel: its arguments take 4 KB at the most. */
-  private static final int MAX_WORDS = 400;
-
   /** A part of a tensor that goes from one address to another. */
   private record Move(Address from, Address to, long bytes, RowsCode rows) {
     Move nothing() {
@@ -112,6 +110,9 @@ final class PeerLowering {
   /**
    * One tensor's elements of several addresses, combined in this order.
    *
+   * @param bytes at each address that is read
+   * @param type of the elements there
+   * @param made of the combined ones
    * @param to all get them
    */
   record Combination(
@@ -120,13 +121,13 @@ final class PeerLowering {
       long bytes,
       RowsCode rows,
       DType type,
+      DType made,
       Optional<ReduceOp> reduceOp,
       boolean inTurn,
       Edges edges) {
 
-    /** The words that a kernel has for each tensor. */
-    int words() {
-      return from.size() + to.size() + 2;
+    private int words() {
+      return Launches.words(from.size(), to.size());
     }
 
     /** {@return whether one kernel can do it after others} */
@@ -136,8 +137,9 @@ final class PeerLowering {
           && to.size() == last.to.size()
           && rows.equals(last.rows)
           && type == last.type
+          && made == last.made
           && inTurn == last.inTurn
-          && (others.size() + 1) * words() <= MAX_WORDS;
+          && (others.size() + 1) * words() <= Launches.MAX_WORDS;
     }
 
     /** {@return whether all of it goes by 16 bytes} */
@@ -149,18 +151,26 @@ final class PeerLowering {
       boolean aligned =
           from.stream().allMatch(Address::isVectorAligned)
               && to.stream().allMatch(Address::isVectorAligned)
-              && rows.divideInto(Alignment.VECTOR);
+              && rows.divideInto(Alignment.VECTOR, Alignment.VECTOR * widening());
       return aligned ? bytes / Alignment.VECTOR : 0;
     }
 
     KernelArgument written(Address address) {
-      return new KernelArgument.Memory(address, rows.target().extent(bytes));
+      return new KernelArgument.Memory(address, rows.target().extent(bytes * widening()));
     }
 
-    private void add(ImmutableList.Builder<KernelArgument> words) {
+    private int widening() {
+      return made.bytes() / type.bytes();
+    }
+
+    void addAddresses(ImmutableList.Builder<KernelArgument> words) {
       long read = rows.source().extent(bytes);
       from.forEach(address -> words.add(new KernelArgument.Memory(address, read)));
       to.forEach(address -> words.add(written(address)));
+    }
+
+    private void add(ImmutableList.Builder<KernelArgument> words) {
+      addAddresses(words);
       words.add(
           new KernelArgument.Number(vectors()), new KernelArgument.Number(bytes / type.bytes()));
     }
@@ -185,30 +195,38 @@ final class PeerLowering {
     boolean pairs = part.collective.kind() == Kind.COLLECTIVE_PERMUTE;
     for (var transfer : transfers) {
       if (transfer instanceof Reduce(var from, var to, long bytes)) {
+        var type = part.operand(tensor).type().dtype().real();
         return Optional.of(
-            combination(from, to, bytes, part.computedIn(), part.collective.reduceOp()));
+            combination(from, to, bytes, type, part.computedIn(), part.collective.reduceOp()));
       }
       if (transfer instanceof Copy(var from, var to, long bytes)
           && direction(part) == Direction.PUSH
           && !pairs
           && part.collective.spec().protocol().reads() != Protocol.Slice.THEIRS) {
-        return Optional.of(combination(List.of(from), to, bytes, part.unit(), Optional.empty()));
+        return Optional.of(
+            combination(List.of(from), to, bytes, part.unit(), part.unit(), Optional.empty()));
       }
     }
     return Optional.empty();
   }
 
   private Combination combination(
-      List<Endpoint> from, List<Endpoint> to, long bytes, DType type, Optional<ReduceOp> reduceOp) {
+      List<Endpoint> from,
+      List<Endpoint> to,
+      long bytes,
+      DType type,
+      DType made,
+      Optional<ReduceOp> reduceOp) {
     var rows = new RowsCode(rows(from.getFirst()), rows(to.getFirst()));
     // Links are faster when they are read and written one after the other, not both at once.
     boolean inTurn =
         from.size() > 1
+            && to.size() > 1
             && rows.equals(RowsCode.ONE)
-            && part.mostBytes(tensor) / Alignment.VECTOR
+            && mostBytes(part) / Alignment.VECTOR
                 > (long) blocks(part, from.size()) * CollectiveAddresses.THREADS;
     return new Combination(
-        addresses(from), addresses(to), bytes, rows, type, reduceOp, inTurn, edges);
+        addresses(from), addresses(to), bytes, rows, type, made, reduceOp, inTurn, edges);
   }
 
   /**
@@ -219,12 +237,22 @@ final class PeerLowering {
    * that has other memory to read and write; on a rank where it is a kernel without those, too.
    */
   static int blocks(CollectiveAddresses part, int sources) {
-    long most = IntStream.range(0, part.tensors()).mapToLong(part::mostBytes).max().orElseThrow();
     int limit =
-        sources == 1 || part.collective.epilogue().isFused()
-            ? DeviceProgram.MAX_BLOCKS
-            : CollectiveAddresses.BLOCKS;
-    return CollectiveAddresses.blocks(most / Alignment.VECTOR, 1, limit);
+        limit(
+            sources == 1 || part.collective.epilogue().isFused() ? Direction.PUSH : Direction.PULL);
+    return CollectiveAddresses.blocks(mostBytes(part) / Alignment.VECTOR, 1, limit);
+  }
+
+  private static int limit(Direction direction) {
+    return switch (direction) {
+      case PULL -> CollectiveAddresses.BLOCKS;
+      case PUSH -> DeviceProgram.MAX_BLOCKS;
+    };
+  }
+
+  /** {@return the most bytes of a tensor that a rank of the group moves at once} */
+  private static long mostBytes(CollectiveAddresses part) {
+    return IntStream.range(0, part.tensors()).mapToLong(part::mostBytes).max().orElseThrow();
   }
 
   private static void launch(CollectiveAddresses part, List<Combination> tensors) {
@@ -238,6 +266,7 @@ final class PeerLowering {
             first.to().size(),
             unrolled(first.from().size()),
             first.type(),
+            first.made(),
             first.reduceOp(),
             first.rows(),
             new Edges(first.edges().start(), tensors.getLast().edges().end()),
@@ -326,7 +355,7 @@ final class PeerLowering {
     boolean clears = addCleared(cleared, unit);
     part.launch(
         CollectiveKernels.move(part.size, pieces, unit, rows, edges, direction, clears),
-        CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, CollectiveAddresses.BLOCKS),
+        CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, limit(direction)),
         CollectiveAddresses.THREADS,
         part.meeting()
             .addAll(from.build())

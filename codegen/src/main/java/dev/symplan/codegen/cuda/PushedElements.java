@@ -9,6 +9,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Launches;
 import dev.symplan.planner.machine.Variant;
 import java.util.List;
 import java.util.Optional;
@@ -24,9 +25,6 @@ import java.util.stream.Stream;
 final class PushedElements {
   /** Each has one vector of each tensor in flight. */
   private static final int THREADS = 1024;
-
-  /** With more tensors, the threads of a block need more registers than there are. */
-  private static final int MAX_TENSORS = 8;
 
   private static final String SEND =
       """
@@ -60,7 +58,7 @@ final class PushedElements {
             .flatMap(Operand::tensors)
             .toList();
     if (parts.isEmpty()
-        || refs.size() > MAX_TENSORS
+        || refs.size() > Launches.MAX_JOINED
         || !isGather(part.collective)
         || !OneShape.is(parts)) {
       return Optional.empty();
@@ -91,7 +89,7 @@ final class PushedElements {
   }
 
   /** Whether the i-th element of a tensor is the i-th that is sent. */
-  private static boolean isSent(TensorRef ref, TensorRef operand) {
+  static boolean isSent(TensorRef ref, TensorRef operand) {
     return ref.type().dtype() == operand.type().dtype()
         && ref.type().numel() == operand.type().numel()
         && isIn(ref, operand)
@@ -122,7 +120,7 @@ final class PushedElements {
   }
 
   /** Whether a tensor has no other bytes than what is sent. */
-  private static boolean isOwn(TensorRef ref, TensorRef made) {
+  static boolean isOwn(TensorRef ref, TensorRef made) {
     return ref.equals(made) || (isIn(ref, made) && made.type().isContiguous());
   }
 

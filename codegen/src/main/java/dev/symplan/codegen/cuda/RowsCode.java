@@ -28,7 +28,12 @@ record RowsCode(Rows source, Rows target) {
 
   /** {@return whether rows begin at multiples of so many bytes, and end there} */
   boolean divideInto(int bytes) {
-    return dividesInto(source, bytes) && dividesInto(target, bytes);
+    return divideInto(bytes, bytes);
+  }
+
+  /** {@return the same of those that are read, and of those that are written} */
+  boolean divideInto(int read, int written) {
+    return dividesInto(source, read) && dividesInto(target, written);
   }
 
   private static boolean dividesInto(Rows rows, int bytes) {

@@ -207,7 +207,18 @@ final class CollectiveOps {
     if (input.rank() == 0) {
       throw new OpTypeException("a tensor without dimensions has no rows to scatter");
     }
-    return divided(input, call.sliceDims().operand(), ranks);
+    var share = divided(input, call.sliceDims().operand(), ranks);
+    return call.dtype().map(dtype -> share.withDType(widened(input.dtype(), dtype))).orElse(share);
+  }
+
+  private static DType widened(DType from, DType to) {
+    boolean wider = to == DType.F32 && (from == DType.F16 || from == DType.BF16);
+    if (!wider && from != to) {
+      throw new OpTypeException(
+          "elements of %s cannot be reduced as %s".formatted(from.shortName(), to.shortName()),
+          "only f16 and bf16 can be reduced as another type, which is f32");
+    }
+    return to;
   }
 
   /** Every rank gets an equal part along one dimension, which it puts together along another. */

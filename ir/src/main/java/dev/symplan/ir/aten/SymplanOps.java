@@ -15,7 +15,8 @@ import java.util.stream.Stream;
  * Symplan's own ops: a copy, the border between two graphs of a program, a number that each rank
  * has another one of, collectives whose slices lie along any dimension of a tensor, and the
  * permutation, which PyTorch does not have. {@code config} names the algorithm, as in {@code
- * _c10d_functional}.
+ * _c10d_functional}. A reduce_scatter with a {@code dtype} converts each element to that type
+ * before it is reduced.
  */
 final class SymplanOps {
   private SymplanOps() {}
@@ -49,7 +50,8 @@ final class SymplanOps {
             CollectiveOps.table(
                 Kind.REDUCE_SCATTER,
                 """
-                symplan::reduce_scatter_dim(Tensor input, str reduce_op, int dim, int group_size, str group_name, Any? config=None) -> Tensor
+                symplan::reduce_scatter_dim(Tensor input, str reduce_op, int dim, int group_size, str group_name, Any? config=None, *, ScalarType? dtype=None) -> Tensor
+                symplan::reduce_scatter_coalesced(Tensor[] inputs, str reduce_op, int group_size, str group_name, *, ScalarType? dtype=None) -> Tensor[]
                 """,
                 CollectiveOps::scattered),
             CollectiveOps.table(

@@ -3,6 +3,7 @@ package dev.symplan.ir.op;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Foreign;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -94,6 +95,14 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
 
   private int dim(Role role, int rank) {
     return spec.has(role) ? call.dim(spec.param(role), rank) : 0;
+  }
+
+  /**
+   * {@return the element type that elements are converted to before they are reduced, which is that
+   * of the result; empty if it is the operand's}
+   */
+  public Optional<DType> dtype() {
+    return spec.has(Role.DTYPE) ? call.dtype(spec.param(Role.DTYPE)) : Optional.empty();
   }
 
   /** {@return the reduction; empty if nothing is reduced} */

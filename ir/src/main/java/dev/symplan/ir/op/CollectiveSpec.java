@@ -94,6 +94,8 @@ public record CollectiveSpec(
     SPLIT_DIM("split_dim"),
     /** The dimension along which an all_to_all puts together what it gets. */
     CONCAT_DIM("concat_dim"),
+    /** The element type of what a reduce_scatter gives; without one, it is that of its operand. */
+    DTYPE("dtype"),
     /** A tensor that the op overwrites, even if its schema does not say so. */
     SCRATCH("symm_buffer");
 
@@ -128,6 +130,7 @@ public record CollectiveSpec(
             DIM,
             SPLIT_DIM,
             CONCAT_DIM,
+            DTYPE,
             SCRATCH ->
             false;
       };
@@ -135,7 +138,22 @@ public record CollectiveSpec(
 
     private boolean mayBeIn(Kind kind) {
       return isNeededBy(kind)
-          || (this != REDUCE_OP && this != PAIRS && (this != ROOT || kind == Kind.ALL_REDUCE));
+          || switch (this) {
+            case REDUCE_OP, PAIRS -> false;
+            case ROOT -> kind == Kind.ALL_REDUCE;
+            case DTYPE -> kind == Kind.REDUCE_SCATTER;
+            case OPERAND,
+                GROUP,
+                GROUP_SIZE,
+                INPUT_SPLIT_SIZES,
+                OUTPUT_SPLIT_SIZES,
+                ALGORITHM,
+                DIM,
+                SPLIT_DIM,
+                CONCAT_DIM,
+                SCRATCH ->
+                true;
+          };
     }
   }
 

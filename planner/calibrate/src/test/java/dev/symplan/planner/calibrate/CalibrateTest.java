@@ -188,7 +188,7 @@ class CalibrateTest {
     for (var kind : List.of(Kind.ALL_REDUCE, Kind.ALL_GATHER, Kind.ALL_TO_ALL)) {
       for (long bytes = 1 << 20; bytes <= 1 << 28; bytes *= 4) {
         text.append("%s,nccl,%s,%s,%s,".formatted(kind.text(), bytes, ranks, hosts))
-            .append(truth.transferMicros(kind, Variant.NCCL, bytes, reach))
+            .append(truth.transferMicros(kind, Variant.NCCL, bytes, 1, reach))
             .append('\n');
       }
     }

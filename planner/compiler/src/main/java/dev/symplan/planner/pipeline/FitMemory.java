@@ -143,7 +143,7 @@ final class FitMemory extends GraphPass {
               context
                   .costs()
                   .transferMicros(
-                      gather.kind(), variant, shard.bytes(), context.reach(gather.group())));
+                      gather.kind(), variant, shard.bytes(), 1, context.reach(gather.group())));
         }
       }
     }

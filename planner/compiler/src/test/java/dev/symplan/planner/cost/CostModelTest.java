@@ -83,14 +83,14 @@ class CostModelTest {
       Kind kind, int ranks, int domains, int fewest, double hops, double bytes) {
     var slow = new CostModel(withRail(1));
     double micros =
-        slow.transferMicros(kind, Variant.NCCL, 1 << 26, new Reach(ranks, domains, fewest));
+        slow.transferMicros(kind, Variant.NCCL, 1 << 26, 1, new Reach(ranks, domains, fewest));
     double fixed = slow.fixedMicros(Variant.NCCL, ranks);
     assertThat(micros).isCloseTo(fixed + bytes / 1e3 + hops, Offset.offset(1e-6));
     // A rail that is never in the way leaves what the curve says.
     double within = slow.transferMicros(kind, Variant.NCCL, 1 << 26, ranks);
     assertThat(
             new CostModel(withRail(1_000_000))
-                .transferMicros(kind, Variant.NCCL, 1 << 26, new Reach(ranks, domains, fewest)))
+                .transferMicros(kind, Variant.NCCL, 1 << 26, 1, new Reach(ranks, domains, fewest)))
         .isCloseTo(within + hops, Offset.offset(1e-6));
     assertThat(slow.isMeasured(kind, Variant.NCCL, new Reach(ranks, domains, fewest))).isFalse();
   }

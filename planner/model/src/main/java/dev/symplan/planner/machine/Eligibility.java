@@ -18,6 +18,7 @@ import dev.symplan.planner.machine.Requirement.LessThan;
 import dev.symplan.planner.machine.Requirement.Multicast;
 import dev.symplan.planner.machine.Requirement.Nccl;
 import dev.symplan.planner.machine.Requirement.OneTensor;
+import dev.symplan.planner.machine.Requirement.OneType;
 import dev.symplan.planner.machine.Requirement.Reductions;
 import dev.symplan.planner.machine.Requirement.Runs;
 import dev.symplan.planner.machine.Requirement.SeveralTensors;
@@ -80,6 +81,14 @@ public final class Eligibility {
                   dims ->
                       dims.areRuns(operands.getFirst().tensor(), op.results().getFirst().tensor()))
               .orElse(true);
+    }
+
+    /** {@return whether it converts elements before it reduces them} */
+    public boolean converts() {
+      return op.collective()
+          .flatMap(CollectiveCall::dtype)
+          .filter(dtype -> dtype != dtype())
+          .isPresent();
     }
 
     private static boolean areEqual(ImmutableLongArray rows) {
@@ -271,6 +280,16 @@ public final class Eligibility {
               () ->
                   "each rank's slice consists of separate rows; %s moves only contiguous slices"
                       .formatted(spec.variant().text()));
+      case OneType _ ->
+          unless(
+              !collective.converts(),
+              Reason.DTYPE,
+              () ->
+                  "it reduces %s as %s; %s does not convert"
+                      .formatted(
+                          collective.dtype().shortName(),
+                          collective.op().results().getFirst().tensor().dtype().shortName(),
+                          spec.variant().text()));
       case LessThan(int gibibytes) -> {
         double all = (double) collective.bytes() * ranks;
         yield unless(

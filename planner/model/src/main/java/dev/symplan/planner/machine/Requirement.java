@@ -65,6 +65,9 @@ public sealed interface Requirement {
   /** Each slice that a rank sends or gets is contiguous. */
   record Runs() implements Requirement {}
 
+  /** What a rank gets has the element type of what it sends. */
+  record OneType() implements Requirement {}
+
   /** All ranks together hold less than this: what NCCL's symmetric kernels can count. */
   record LessThan(int gibibytes) implements Requirement {}
 
@@ -90,6 +93,7 @@ public sealed interface Requirement {
       case EqualRows _ -> "parts of equal size";
       case AlignedSlices _ -> "slices of a multiple of %s bytes".formatted(Alignment.VECTOR);
       case Runs _ -> "contiguous slices";
+      case OneType _ -> "a result of the operand's type";
       case LessThan(int gibibytes) -> "less than %s GiB on all ranks together".formatted(gibibytes);
       case WorkspaceFits _ -> "a workspace of at most the target's workspace_bytes";
     };

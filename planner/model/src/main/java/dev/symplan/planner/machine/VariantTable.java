@@ -17,6 +17,7 @@ import dev.symplan.planner.machine.Requirement.LessThan;
 import dev.symplan.planner.machine.Requirement.Multicast;
 import dev.symplan.planner.machine.Requirement.Nccl;
 import dev.symplan.planner.machine.Requirement.OneTensor;
+import dev.symplan.planner.machine.Requirement.OneType;
 import dev.symplan.planner.machine.Requirement.Reductions;
 import dev.symplan.planner.machine.Requirement.Runs;
 import dev.symplan.planner.machine.Requirement.SeveralTensors;
@@ -171,23 +172,35 @@ final class VariantTable {
           .row(Variant.NCCL_CE, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, APART, runs(NCCL_COPIES))
           .row(Variant.NCCL, Protocol.LOCAL, Wire.TO_PEERS, SHARED, runs(NOTHING))
           .of(Kind.REDUCE_SCATTER)
-          .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING, Numerics.ONE_RANK)
+          .row(
+              Variant.LOCAL,
+              Protocol.LOCAL,
+              Wire.NOTHING,
+              APART,
+              oneType(NOTHING),
+              Numerics.ONE_RANK)
           .row(Variant.ONE_SHOT, Protocol.pull(MINE, WHOLE), Wire.SLICES, SHARED, NOTHING)
           .row(
               Variant.MULTIMEM,
               Protocol.pull(MINE, WHOLE),
               Wire.SWITCH_SCATTERS,
               APART,
-              runs(SWITCH_REDUCES),
+              oneType(runs(SWITCH_REDUCES)),
               Numerics.SWITCH_ORDER)
           .row(
               Variant.NCCL_SYMM,
               Protocol.pull(MINE, WHOLE),
               Wire.SLICES,
               APART,
-              runs(SYMMETRIC_SCATTERS),
+              oneType(runs(SYMMETRIC_SCATTERS)),
               Numerics.NCCL)
-          .row(Variant.NCCL, Protocol.LOCAL, Wire.SLICES, SHARED, runs(NCCL_REDUCES), Numerics.NCCL)
+          .row(
+              Variant.NCCL,
+              Protocol.LOCAL,
+              Wire.SLICES,
+              SHARED,
+              oneType(runs(NCCL_REDUCES)),
+              Numerics.NCCL)
           .of(Kind.ALL_TO_ALL)
           .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING)
           .row(Variant.ONE_SHOT, Protocol.pull(MINE, THEIRS), Wire.SLICES, APART, NOTHING)
@@ -224,6 +237,11 @@ final class VariantTable {
   /** The same for variants that move only contiguous slices. */
   private static ImmutableList<Requirement> runs(List<Requirement> needs) {
     return ImmutableList.<Requirement>builder().addAll(needs).add(new Runs()).build();
+  }
+
+  /** The same for variants that do not convert elements. */
+  private static ImmutableList<Requirement> oneType(List<Requirement> needs) {
+    return ImmutableList.<Requirement>builder().addAll(needs).add(new OneType()).build();
   }
 
   private static Requirement nccl(int version, String what) {

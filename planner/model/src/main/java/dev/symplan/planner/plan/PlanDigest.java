@@ -95,6 +95,7 @@ public final class PlanDigest {
           .append(plan.graph().ops().get(collective.op()).collective().orElseThrow().permutation());
     }
     out.append(rows(plan, collective));
+    out.append(type(plan, collective));
     out.append(text(" start", collective.start())).append(text(" end", collective.end()));
     // A custom op registers its memory itself.
     boolean own = collective.variant() == Variant.CUSTOM;
@@ -126,6 +127,17 @@ public final class PlanDigest {
         .formatted(
             SliceDims.rows(operand, dims.operand()),
             SliceDims.rows(op.result().tensor(), dims.result()));
+  }
+
+  /** Empty if elements keep their type. */
+  private static String type(RankPlan plan, CollectivePlan collective) {
+    return plan.graph()
+        .ops()
+        .get(collective.op())
+        .collective()
+        .flatMap(CollectiveCall::dtype)
+        .map(dtype -> " as " + dtype.shortName())
+        .orElse("");
   }
 
   private static String text(String edge, Barrier barrier) {

@@ -6,6 +6,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.machine.Launches;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
@@ -25,15 +26,19 @@ public final class CostModel {
   }
 
   /**
-   * {@return the time of a collective by itself, launch and both barriers included}
+   * {@return the time of a collective by itself, launches and both barriers included}
    *
    * @param bytes of one rank's operands
+   * @param tensors the number of these
    * @param reach how the ranks of its group lie
    */
-  public double transferMicros(Kind kind, Variant variant, long bytes, Reach reach) {
-    return reach.isWithinDomain()
-        ? transferMicros(kind, variant, bytes, reach.ranks())
-        : crossing(kind, variant, bytes, reach).micros();
+  public double transferMicros(Kind kind, Variant variant, long bytes, int tensors, Reach reach) {
+    double one =
+        reach.isWithinDomain()
+            ? transferMicros(kind, variant, bytes, reach.ranks())
+            : crossing(kind, variant, bytes, reach).micros();
+    int further = Launches.further(VariantSpec.of(kind, variant), tensors, reach.ranks());
+    return one + further * target.launchMicros();
   }
 
   /**
@@ -51,7 +56,7 @@ public final class CostModel {
     }
   }
 
-  /** {@return what a collective between domains consists of; parameters as above} */
+  /** {@return what a collective of one tensor between domains consists of; parameters as above} */
   public Crossing crossing(Kind kind, Variant variant, long bytes, Reach reach) {
     return new Crossing(
         transferMicros(kind, variant, bytes, reach.ranks()),
@@ -87,7 +92,7 @@ public final class CostModel {
     };
   }
 
-  /** As {@link #transferMicros(Kind, Variant, long, Reach)}, of so many ranks of one domain. */
+  /** {@return the time of a collective of one tensor, between so many ranks of one domain} */
   public double transferMicros(Kind kind, Variant variant, long bytes, int ranks) {
     if (variant == Variant.LOCAL) {
       return copyMicros(bytes);
@@ -160,6 +165,17 @@ public final class CostModel {
     return contention.exposed(transfer, beside);
   }
 
+  /**
+   * {@return what is left of a collective's time behind the step that makes its operand, if both
+   * are one kernel ({@link JoinedMakers})}
+   *
+   * @param transfer µs of the collective by itself
+   * @param shared µs of the step that run at the same time; 0 if they are two kernels
+   */
+  public double behindMicros(double transfer, double shared) {
+    return Math.max(0, transfer - shared);
+  }
+
   /** {@return what it costs to hand work to another stream and wait for it: two events} */
   public double forkJoinMicros() {
     return target.launchMicros();
@@ -168,11 +184,6 @@ public final class CostModel {
   /** {@return the time of a copy within one rank's memory} */
   public double copyMicros(long bytes) {
     return kernelMicros(2 * bytes);
-  }
-
-  /** {@return the cost of another kernel of the same collective} */
-  public double launchMicros() {
-    return target.launchMicros();
   }
 
   /**

@@ -7,6 +7,7 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
+import dev.symplan.planner.plan.StreamKind;
 
 /** The times of the steps of a finished plan, each by itself. */
 public final class StepCosts {
@@ -34,6 +35,43 @@ public final class StepCosts {
       case Step.Fused _ -> costs.kernelMicros(Work.ofStep(plan, step).bytes());
       case Step.Start _, Step.Join _ -> 0;
     };
+  }
+
+  /**
+   * {@return the time of the step before the start of a collective, in µs, as far as it runs while
+   * data is on the links, since both are one kernel; 0 if they are two}
+   *
+   * @param start the position of the collective's start among the steps
+   */
+  public double makerMicros(int start) {
+    if (start == 0 || !(plan.steps().get(start) instanceof Step.Start(int k))) {
+      return 0;
+    }
+    var step = plan.steps().get(start - 1);
+    var collective = plan.collectives().get(k);
+    return collective.stream() == StreamKind.COMPUTE
+        ? computeMicros(start - 1)
+            * JoinedMakers.share(
+                ops(step),
+                plan.graph().ops().get(collective.op()),
+                collective.variant(),
+                this::memory)
+        : 0;
+  }
+
+  private ImmutableList<Op> ops(Step step) {
+    var ops = plan.graph().ops();
+    return switch (step) {
+      case Step.Compute(int op) -> ImmutableList.of(ops.get(op));
+      case Step.Fused(var indices) ->
+          indices.stream().mapToObj(ops::get).collect(ImmutableList.toImmutableList());
+      case Step.Start _, Step.Join _ -> ImmutableList.of();
+    };
+  }
+
+  private Object memory(Value value) {
+    var placement = plan.placement(value);
+    return placement.exists() ? placement : JoinedMakers.PASSES;
   }
 
   /** {@return the bytes of a collective's operands on one rank} */

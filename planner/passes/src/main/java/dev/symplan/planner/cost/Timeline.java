@@ -33,10 +33,14 @@ public final class Timeline {
     now += micros;
   }
 
-  /** Takes in a collective; one on the compute stream is done here. */
-  public void start(int collective, StreamKind stream) {
+  /**
+   * Takes in a collective; one on the compute stream is done here.
+   *
+   * @param maker µs of the step before it that run at the same time, since both are one kernel
+   */
+  public void start(int collective, StreamKind stream, double maker) {
     if (stream == StreamKind.COMPUTE) {
-      now += transfer[collective];
+      now += costs.behindMicros(transfer[collective], maker);
       return;
     }
     begin[collective] = Math.max(now, free.getOrDefault(stream, 0.0));

@@ -84,7 +84,11 @@ public final class CollectivesTable {
         pieces, by `clone`, `contiguous` or `reshape` of a permuted view, or by the collective itself, for a view. It must copy
         the result of the collective or its operand, and nothing else may read that tensor.
       - The copy stays if the pieces come in another order, if something else reads the tensor in between, or if the element
-        type changes on the way.
+        type changes on the way in another way than below.
+      - If bf16 or f16 is converted to f32 before a scatter, and only the scatter reads that, ranks send the short floats.
+        The scatter (`dtype=torch.float32`) converts each element, adds in f32, and does not round its result: the sums are
+        the same, bit for bit. Only `one_shot` converts. The conversion of a result stays: before it, the sum is rounded to
+        the type that was scattered.
       - If all that is gathered is then converted to a smaller type of floats, each rank converts its shard first: of weights
         that are kept in f32, bf16 is sent.
       - The copy also stays if no variant that can run moves rows: between hosts, for example, only NCCL can run. It stays if

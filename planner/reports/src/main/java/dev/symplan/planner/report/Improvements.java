@@ -3,6 +3,7 @@ package dev.symplan.planner.report;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.plan.ArgDecision;
@@ -63,7 +64,10 @@ final class Improvements {
     int ranks = PredictedTimes.groupSize(plan, collective.group());
     long bytes = index.operandBytes(collective);
     var costs = new CostModel(plan.target());
-    double now = costs.transferMicros(collective.kind(), collective.variant(), bytes, ranks);
+    int tensors = collective.operands().size();
+    var reach = Reach.within(ranks);
+    double now =
+        costs.transferMicros(collective.kind(), collective.variant(), bytes, tensors, reach);
     var better = ImmutableList.<String>builder();
     for (var verdict : collective.verdicts()) {
       var spec = VariantSpec.of(collective.kind(), verdict.variant());
@@ -73,7 +77,8 @@ final class Improvements {
           || !spec.numerics().isSameOnAllRanks()) {
         continue;
       }
-      double then = costs.transferMicros(collective.kind(), verdict.variant(), bytes, ranks);
+      double then =
+          costs.transferMicros(collective.kind(), verdict.variant(), bytes, tensors, reach);
       if (then < now) {
         better.add(
             "%s alone would take %s instead of %s, but: %s"

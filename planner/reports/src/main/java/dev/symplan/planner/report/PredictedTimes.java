@@ -30,6 +30,7 @@ record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, doub
               collective.kind(),
               collective.variant(),
               work.operandBytes(collective),
+              collective.operands().size(),
               plan.topology().reach(plan.group(collective.group())));
     }
     var timeline = new Timeline(costs, transfers);
@@ -42,7 +43,7 @@ record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, doub
         case Step.Compute _, Step.Fused _ -> timeline.compute(work.computeMicros(i));
         case Step.Start(int k) -> {
           var stream = rankPlan.collectives().get(k).stream();
-          timeline.start(k, stream);
+          timeline.start(k, stream, work.makerMicros(i));
           if (stream != StreamKind.COMPUTE) {
             begin[i] = timeline.begin(k);
             end[i] = begin[i] + transfers[k];

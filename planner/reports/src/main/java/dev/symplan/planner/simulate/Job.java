@@ -17,6 +17,7 @@ import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
+import dev.symplan.planner.plan.Step;
 import java.util.Objects;
 import java.util.stream.IntStream;
 
@@ -98,7 +99,8 @@ public record Job(
       ImmutableMap<String, Reach> reaches) {
     var collective = plan.collectives().get(k);
     var reach = Objects.requireNonNull(reaches.get(collective.group()));
-    long bytes = new StepCosts(costs, plan).operandBytes(collective);
+    var work = new StepCosts(costs, plan);
+    long bytes = work.operandBytes(collective);
     if (!reach.isWithinDomain()) {
       if (collective.spec().reachesPeers()
           && OverNetwork.of(collective.kind(), collective.variant())
@@ -116,8 +118,11 @@ public record Job(
       }
       return costs.crossing(collective.kind(), collective.variant(), bytes, reach);
     }
-    double micros = costs.transferMicros(collective.kind(), collective.variant(), bytes, reach);
-    return new Crossing(micros, 0, 0, 0);
+    double micros =
+        costs.transferMicros(
+            collective.kind(), collective.variant(), bytes, collective.operands().size(), reach);
+    double maker = work.makerMicros(plan.steps().indexOf(new Step.Start(k)));
+    return new Crossing(costs.behindMicros(micros, maker), 0, 0, 0);
   }
 
   private static CompileException wrong(RankPlan plan, String message) {

@@ -109,7 +109,8 @@ public final class NaiveCollectives {
 
   private static void floats(
       ReduceOp op, List<HostTensor> given, HostTensor result, long at, int count) {
-    var dtype = result.dtype();
+    var dtype = given.getFirst().dtype();
+    var made = result.dtype();
     int width = dtype.bytes();
     var sums = new double[count];
     var next = new double[count];
@@ -123,7 +124,7 @@ public final class NaiveCollectives {
     for (int i = 0; i < count && op == ReduceOp.AVG; i++) {
       sums[i] = rounded(dtype, sums[i] / given.size());
     }
-    Elements.store(sums, count, result.memory(), at * width, width, dtype);
+    Elements.store(sums, count, result.memory(), at * made.bytes(), made.bytes(), made);
   }
 
   private static void integers(

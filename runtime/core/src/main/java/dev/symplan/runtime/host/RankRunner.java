@@ -144,9 +144,11 @@ final class RankRunner {
     if (collective.reduceOp().isEmpty() || collective.variant() == Variant.LOCAL) {
       return;
     }
-    for (var result : collective.results()) {
+    for (int i = 0; i < collective.results().size(); i++) {
+      var dtype = collective.operands().get(i).type().dtype();
+      var made = collective.results().get(i).type().dtype();
       try {
-        var _ = new Reducer(collective.reduceOp().get(), result.type().dtype());
+        var _ = new Reducer(collective.reduceOp().get(), dtype, made);
       } catch (IllegalArgumentException e) {
         throw new RunException(describe(collective, rank) + ": " + reason(e), e);
       }

@@ -9,8 +9,8 @@ import java.util.List;
 
 /**
  * The arithmetic of reducing collectives: in the order of the sources, in f32 for f32, bf16 and
- * f16, in f64 for f64, in 64 bits for integers; rounded once, at the end. {@code avg} divides the
- * sum. Complex numbers are added as pairs of floats.
+ * f16, in f64 for f64, in 64 bits for integers; rounded once, at the end, to the type of the
+ * targets. {@code avg} divides the sum. Complex numbers are added as pairs of floats.
  */
 final class Reducer {
   /** Elements that are worked on at once; they stay in the first-level cache. */
@@ -18,14 +18,17 @@ final class Reducer {
 
   private final ReduceOp op;
   private final DType dtype;
+  private final DType made;
   private final int perElement;
 
   /**
+   * @param made the type of the targets: that of the sources, or {@link DType#F32} for short floats
    * @throws IllegalArgumentException when there is no such reduction of such elements
    */
-  Reducer(ReduceOp op, DType dtype) {
+  Reducer(ReduceOp op, DType dtype, DType made) {
     this.op = op;
     this.dtype = dtype.real();
+    this.made = made.real();
     this.perElement = dtype.kind() == DType.Kind.COMPLEX ? 2 : 1;
     if (!op.isDefinedOn(dtype) || !Elements.computes(this.dtype)) {
       throw new IllegalArgumentException(
@@ -66,7 +69,7 @@ final class Reducer {
       }
       narrow(sum, bits, count);
       for (var target : targets) {
-        store(sum, bits, target, start * width, count);
+        store(sum, bits, target, start * made.bytes(), count);
       }
     }
   }
@@ -115,11 +118,11 @@ final class Reducer {
   }
 
   private void narrow(float[] sum, short[] bits, int count) {
-    if (dtype == DType.F16) {
+    if (made == DType.F16) {
       for (int i = 0; i < count; i++) {
         bits[i] = Float.floatToFloat16(sum[i]);
       }
-    } else if (dtype == DType.BF16) {
+    } else if (made == DType.BF16) {
       for (int i = 0; i < count; i++) {
         bits[i] = Rounding.toBFloat16(sum[i]);
       }
@@ -127,7 +130,7 @@ final class Reducer {
   }
 
   private void store(float[] sum, short[] bits, MemorySegment target, long offset, int count) {
-    if (dtype == DType.F32) {
+    if (made == DType.F32) {
       MemorySegment.copy(sum, 0, target, Elements.FLOAT, offset, count);
     } else {
       MemorySegment.copy(bits, 0, target, Elements.SHORT, offset, count);

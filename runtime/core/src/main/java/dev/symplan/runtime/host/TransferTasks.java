@@ -70,8 +70,8 @@ final class TransferTasks {
     if (bytes == 0) {
       return () -> {};
     }
-    var source = place(from, bytes);
-    var targets = places(to, bytes);
+    var source = place(from, bytes, 1);
+    var targets = places(to, bytes, 1);
     return () ->
         targets.forEach(
             target ->
@@ -83,7 +83,7 @@ final class TransferTasks {
   }
 
   private Runnable clear(Endpoint to, long bytes) {
-    var target = place(to, bytes);
+    var target = place(to, bytes, 1);
     return () ->
         inPieces(
             bytes,
@@ -92,30 +92,39 @@ final class TransferTasks {
   }
 
   private Runnable reduce(List<Endpoint> from, List<Endpoint> to, long bytes) {
-    var dtype = collective.results().get(tensor).type().dtype();
-    var reducer = new Reducer(collective.reduceOp().orElseThrow(), dtype);
+    var dtype = collective.operands().get(tensor).type().dtype();
+    var made = collective.results().get(tensor).type().dtype();
+    var reducer = new Reducer(collective.reduceOp().orElseThrow(), dtype, made);
     if (bytes == 0) {
       return () -> {};
     }
-    var sources = places(from, bytes);
-    var targets = places(to, bytes);
+    long elements = bytes / dtype.bytes();
+    var sources = places(from, elements, dtype.bytes());
+    var targets = places(to, elements, made.bytes());
     var all = ImmutableList.<Place>builder().addAll(sources).addAll(targets).build();
     return () ->
         inPieces(
-            bytes,
+            elements,
             all,
             (index, count) ->
                 reducer.reduce(
-                    pieces(sources, index, count),
-                    count / dtype.bytes(),
-                    pieces(targets, index, count)));
+                    pieces(sources, index, count), count, pieces(targets, index, count)));
   }
 
-  /** Memory from the first of some bytes to the last, and how they lie in it. */
-  private record Place(MemorySegment memory, Rows rows) {
-    /** {@return bytes of one row} */
+  /**
+   * Memory from the first of some elements to the last, and how they lie in it.
+   *
+   * @param width the bytes of an element, of which a row has whole ones
+   */
+  private record Place(MemorySegment memory, Rows rows, int width) {
+    /** {@return elements of one row} */
     MemorySegment piece(long index, long count) {
-      return memory.asSlice(rows.offset(index), count);
+      return memory.asSlice(rows.offset(index * width), count * width);
+    }
+
+    /** {@return how many elements of a row there are from one on} */
+    long left(long index) {
+      return rows.left(index * width) / width;
     }
   }
 
@@ -125,31 +134,33 @@ final class TransferTasks {
         .collect(ImmutableList.toImmutableList());
   }
 
-  /** The work on some of the bytes, which lie side by side in each place. */
+  /** The work on some of the elements, which lie side by side in each place. */
   @FunctionalInterface
   private interface Work {
     void run(long index, long count);
   }
 
-  private static void inPieces(long bytes, ImmutableList<Place> places, Work work) {
+  private static void inPieces(long elements, ImmutableList<Place> places, Work work) {
     long index = 0;
-    while (index < bytes) {
-      long count = bytes - index;
+    while (index < elements) {
+      long count = elements - index;
       for (var place : places) {
-        count = Math.min(count, place.rows().left(index));
+        count = Math.min(count, place.left(index));
       }
       work.run(index, count);
       index += count;
     }
   }
 
-  private ImmutableList<Place> places(List<Endpoint> ends, long bytes) {
-    return ends.stream().map(end -> place(end, bytes)).collect(ImmutableList.toImmutableList());
+  private ImmutableList<Place> places(List<Endpoint> ends, long elements, int width) {
+    return ends.stream()
+        .map(end -> place(end, elements, width))
+        .collect(ImmutableList.toImmutableList());
   }
 
-  private Place place(Endpoint end, long bytes) {
+  private Place place(Endpoint end, long elements, int width) {
     var rows = end instanceof InTensor part ? part.rows() : Rows.ONE;
-    return new Place(memory(end, rows.extent(bytes)), rows);
+    return new Place(memory(end, rows.extent(elements * width)), rows, width);
   }
 
   private MemorySegment memory(Endpoint end, long bytes) {

@@ -33,6 +33,7 @@ public final class LayoutProgram {
   private final List<String> lines = new ArrayList<>();
   private final List<String> outputs = new ArrayList<>();
   private boolean odd;
+  private boolean widens;
   private int names;
 
   private LayoutProgram(Random random) {
@@ -91,6 +92,8 @@ public final class LayoutProgram {
       given[dim] *= ranks;
     }
     var value = before("x", dtype);
+    boolean converted = lines.stream().anyMatch(line -> line.contains("_to_copy"));
+    widens = converted && !gathers && !dtype.equals("f32");
     long rows = rows(sizes, dim);
     switch (kind) {
       case "all_gather" -> {
@@ -102,6 +105,10 @@ public final class LayoutProgram {
       case "reduce_scatter" -> {
         value = split(value, sizes, dim);
         keep(value);
+        if (!converted && !dtype.equals("f32") && random.nextInt(3) == 0) {
+          widens = true;
+          value = op("aten::_to_copy(%s, dtype=torch.float32)", value);
+        }
         var reduction = List.of("sum", "max", "avg").get(random.nextInt(3));
         value =
             waited(
@@ -143,6 +150,8 @@ public final class LayoutProgram {
                 String.join(", ", outputs));
     // Some splits of slices with one row are views, which nothing needs to copy.
     boolean partly = odd && (kind.equals("all_to_all") || (!gathers && sizes[0] == 1));
+    // A conversion before a scatter can be left out even where a copy must stay.
+    partly |= kind.equals("reduce_scatter") && widens && (odd || rows < 2);
     return new Drawn(text, kind, ranks, partly ? Optional.empty() : Optional.of(!odd && rows > 1));
   }
 

@@ -7,6 +7,7 @@ import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.runtime.Session;
 import java.util.Collections;
@@ -39,6 +40,7 @@ class LayoutsRunTest {
         "all_gather PUSH",
         "all_gather COPY_ENGINE",
         "reduce_scatter ONE_SHOT",
+        "reduce_scatter as another type",
         "all_to_all ONE_SHOT",
         "all_to_all PUSH",
         "all_to_all COPY_ENGINE");
@@ -51,7 +53,8 @@ class LayoutsRunTest {
         "all_gather ONE_SHOT",
         "all_gather PUSH",
         "all_gather COPY_ENGINE",
-        "reduce_scatter ONE_SHOT");
+        "reduce_scatter ONE_SHOT",
+        "reduce_scatter as another type");
   }
 
   private void giveTheSameBits(Function<Random, LayoutProgram.Drawn> program, String... folds) {
@@ -59,6 +62,12 @@ class LayoutsRunTest {
     assertThat(plain.get()).as("folds").isGreaterThan(Fuzz.times(200));
     assertThat(others.get()).as("programs whose copies stay").isGreaterThan(Fuzz.times(100));
     assertThat(folded).contains(folds);
+  }
+
+  private static boolean convertsWhatItReduces(RankPlan plan) {
+    return plan.graph().ops().stream()
+        .flatMap(op -> op.collective().stream())
+        .anyMatch(call -> call.dtype().isPresent());
   }
 
   private void check(int number, Function<Random, LayoutProgram.Drawn> program) {
@@ -74,6 +83,9 @@ class LayoutsRunTest {
     (made ? plain : others).incrementAndGet();
     if (made) {
       folded.add(drawn.kind() + " " + plan.forRank(0).collectives().getFirst().variant());
+      if (convertsWhatItReduces(plan.forRank(0))) {
+        folded.add(drawn.kind() + " as another type");
+      }
     }
     try (var session = Session.open(plan, new HostBackend())) {
       Programs.fillInputs(session, random);

@@ -27,6 +27,7 @@ public final class PackProgram {
   private final List<long[]> shapes = new ArrayList<>();
   private final String dtype;
   private boolean odd;
+  private boolean widens;
   private int names;
 
   private PackProgram(Random random) {
@@ -72,7 +73,11 @@ public final class PackProgram {
                 String.join("\n  ", lines),
                 String.join(", ", outputs));
     return new LayoutProgram.Drawn(
-        text, gathers ? "all_gather" : "reduce_scatter", ranks, Optional.of(!odd));
+        text,
+        gathers ? "all_gather" : "reduce_scatter",
+        ranks,
+        // A conversion can be left out even where a pack must stay.
+        widens && odd ? Optional.empty() : Optional.of(!odd));
   }
 
   private static long size(long[] shape) {
@@ -231,6 +236,8 @@ public final class PackProgram {
 
   /** The parts of the gradients that go to a rank one after the other. */
   private void scatter() {
+    int widening = dtype.equals("f32") ? 3 : random.nextInt(4);
+    widens = widening < 3;
     var rows =
         shapes.stream()
             .map(
@@ -239,14 +246,18 @@ public final class PackProgram {
                         random.nextBoolean()
                             ? "aten::view(%s, [%s, -1])"
                             : "aten::reshape(%s, [%s, -1])",
-                        input(unsharded(shape)),
+                        widened(input(unsharded(shape)), widening == 0),
                         ranks))
             .collect(Collectors.toCollection(ArrayList::new));
-    var packed = op("aten::cat(%s, 1)", rows);
-    if (random.nextBoolean()) {
+    var packed = widened(op("aten::cat(%s, 1)", rows), widening == 1);
+    if (widening == 2) {
+      packed = widened(op("aten::view(%s, [-1])", packed), true);
+    } else if (random.nextBoolean()) {
       packed = op("aten::view(%s, [-1])", packed);
     } else if (random.nextBoolean()) {
-      var buffer = empty("[%s]".formatted(ranks * total()));
+      var sizes = "[%s]".formatted(ranks * total());
+      var buffer =
+          widens ? op("aten::empty.memory_format(%s, dtype=torch.float32)", sizes) : empty(sizes);
       op("aten::copy_(%s, %s)", op("aten::view(%s, [%s, %s])", buffer, ranks, total()), packed);
       packed = buffer;
     }
@@ -271,6 +282,14 @@ public final class PackProgram {
         use(op("aten::view(%s, %s)", parts.get(i), Arrays.toString(shapes.get(i))));
       }
     }
+  }
+
+  private String widened(String value, boolean here) {
+    return !here
+        ? value
+        : random.nextBoolean()
+            ? op("prims::convert_element_type(%s, torch.float32)", value)
+            : op("aten::_to_copy(%s, dtype=torch.float32)", value);
   }
 
   private long[] starts() {

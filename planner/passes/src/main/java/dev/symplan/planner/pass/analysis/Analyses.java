@@ -2,8 +2,11 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.cost.JoinedMakers;
+import dev.symplan.planner.machine.Variant;
 import java.util.function.Supplier;
 
 /** The analyses of one graph. Each is made when it is first needed, and kept. */
@@ -74,6 +77,30 @@ public final class Analyses {
   /** {@return between which ops each collective may run} */
   public OverlapWindows overlap() {
     return overlap.get();
+  }
+
+  /**
+   * {@return the time of the step before a collective, in µs, as far as it runs while data is on
+   * the links, since both are one kernel where the collective runs as this variant; 0 if they are
+   * two}
+   */
+  public double makerMicros(int k, Variant variant) {
+    int given = overlap().window(k).given();
+    return given > 0
+        ? overlap().computeBetween(given - 1, given)
+            * shareMadeBy(overlap().units().get(given - 1), k, variant)
+        : 0;
+  }
+
+  private double shareMadeBy(ImmutableIntArray unit, int k, Variant variant) {
+    return JoinedMakers.share(
+        unit.stream().mapToObj(graph.ops()::get).toList(),
+        collectives().get(k).op(),
+        variant,
+        value -> {
+          int storage = aliases().id(value);
+          return storage < 0 || fusion().isPassing(storage) ? JoinedMakers.PASSES : storage;
+        });
   }
 
   public ExternalOutputs externalOutputs() {

@@ -72,6 +72,7 @@ public record Schedule(
               collective.kind(),
               variants.get(k),
               collective.bytes(),
+              collective.operands().size(),
               context.reach(collective.group()));
       transfers[k] = transfer;
       if (epilogues.get(k).map(Epilogue::isFused).orElse(false)) {
@@ -86,11 +87,12 @@ public record Schedule(
       int from = hoist(window, place, earliest, transfer);
       double beside = window.workBetween(from, place.needed());
       double exposed = costs.exposedMicros(variants.get(k), transfer, beside);
+      double alone = costs.behindMicros(transfer, graph.analyses().makerMicros(k, variants.get(k)));
       boolean async =
           context.options().overlap()
               && variants.get(k) != Variant.CUSTOM
               && !apart.contains(k)
-              && exposed + costs.forkJoinMicros() < transfer;
+              && exposed + costs.forkJoinMicros() < alone;
       streams[k] =
           !async
               ? StreamKind.COMPUTE
@@ -143,6 +145,7 @@ public record Schedule(
     var inFlight = new ArrayDeque<Integer>();
     var joined = new boolean[count];
     int step = 0;
+    int afterUnit = 0;
     for (int p = 0; p <= overlap.units().size(); p++) {
       var joins = new ArrayList<Integer>();
       while (!inFlight.isEmpty()
@@ -162,9 +165,11 @@ public record Schedule(
         int op = graph.collectives().get(k).index();
         stepOfOp[op] = step;
         startStep[k] = step;
-        endStep[k] = step++;
+        boolean behind = step == afterUnit;
         steps.add(new Step.Start(k));
-        timeline.start(k, streams[k]);
+        timeline.start(
+            k, streams[k], behind ? graph.analyses().makerMicros(k, graph.variants().get(k)) : 0);
+        endStep[k] = step++;
         if (streams[k] != StreamKind.COMPUTE && frees[k]) {
           inFlight.add(k);
         }
@@ -185,6 +190,7 @@ public record Schedule(
           stepOfOp[op] = step++;
           steps.add(new Step.Compute(op));
         }
+        afterUnit = step;
       }
     }
     return new Schedule(

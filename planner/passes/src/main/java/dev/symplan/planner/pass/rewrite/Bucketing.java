@@ -3,6 +3,7 @@ package dev.symplan.planner.pass.rewrite;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.cost.CostModel;
@@ -54,6 +55,7 @@ final class Bucketing {
       ImmutableList<String> groups,
       Optional<ReduceOp> reduceOp,
       Optional<DType> dtype,
+      Optional<DType> made,
       boolean inPlace) {}
 
   /** Why a collective does not join. */
@@ -196,7 +198,9 @@ final class Bucketing {
 
   private boolean hasListForm(int k) {
     var collective = collective(k);
-    return collective.op().def().name().namespace().equals("_c10d_functional")
+    var name = collective.op().def().name();
+    return (name.namespace().equals("_c10d_functional")
+            || name.toString().equals(Widening.SCATTER_OF_SEVERAL))
         && context.groupSize(collective.group()) > 1
         && switch (collective.kind()) {
           case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER -> true;
@@ -218,6 +222,7 @@ final class Bucketing {
             .collect(ImmutableList.toImmutableList()),
         collective.reduceOp(),
         reduces ? Optional.of(collective.dtype()) : Optional.empty(),
+        collective.op().collective().flatMap(CollectiveCall::dtype),
         collective.kind() == Kind.ALL_REDUCE && mayBeInPlace(k));
   }
 
@@ -255,6 +260,12 @@ final class Bucketing {
     if (!a.dtype().equals(b.dtype())) {
       return "%s, not %s"
           .formatted(collective(k).dtype().shortName(), collective(before).dtype().shortName());
+    }
+    if (!a.made().equals(b.made())) {
+      return "its result is %s, not %s"
+          .formatted(
+              collective(k).results().getFirst().tensor().dtype().shortName(),
+              collective(before).results().getFirst().tensor().dtype().shortName());
     }
     return b.inPlace() ? "it can be in place" : "it cannot be in place";
   }

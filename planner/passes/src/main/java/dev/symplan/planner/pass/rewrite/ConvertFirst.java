@@ -39,9 +39,6 @@ import java.util.Set;
 public final class ConvertFirst extends GraphPass {
   private static final OpDef CLONE = BuiltinOps.registry().get("aten::clone");
 
-  private static final ImmutableSet<OpDef> CONVERSIONS =
-      ops("aten::_to_copy", "prims::convert_element_type");
-
   /** Ops that give the elements of one tensor in another order. */
   private static final ImmutableSet<OpDef> COPIES =
       ops("aten::clone", "aten::contiguous", "aten::reshape");
@@ -187,7 +184,7 @@ public final class ConvertFirst extends GraphPass {
       }
 
       private boolean isConversion(Op op) {
-        return CONVERSIONS.contains(op.def())
+        return Widening.CONVERSIONS.contains(op.def())
             && op.result().tensor().dtype().isFloat()
             && op.result().tensor().dtype().bytes() < collective.dtype().bytes()
             && op.result()

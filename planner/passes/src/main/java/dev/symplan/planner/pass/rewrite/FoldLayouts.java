@@ -109,8 +109,8 @@ public final class FoldLayouts implements Rewriter {
       var after = new SelectVariants().run(state.withGraphs(folded), context);
       for (var candidate : candidates) {
         int k = candidate.collective();
-        double before = CollectiveCost.chosenMicros(state, k, context) + copyMicros(candidate);
-        double without = CollectiveCost.chosenMicros(after, k, context);
+        double before = CollectiveCost.chosenMicros(state, k) + copyMicros(candidate);
+        double without = CollectiveCost.chosenMicros(after, k);
         boolean faster = without < before;
         // The caller may name what only the folded graph has.
         boolean named = after.analyses().stream().anyMatch(g -> isNamed(g.collectives().get(k)));
@@ -177,7 +177,10 @@ public final class FoldLayouts implements Rewriter {
     }
 
     private Optional<Candidate> ofRows(int k) {
-      var all = this.<LayoutFold>alike(k, Lists.transform(rows, own -> own::of));
+      boolean widens = canWiden(k);
+      var all =
+          this.<LayoutFold>alike(
+              k, Lists.transform(rows, own -> (c, ranks) -> own.of(c, ranks, widens)));
       if (all.isEmpty()) {
         return Optional.empty();
       }
@@ -201,7 +204,10 @@ public final class FoldLayouts implements Rewriter {
     }
 
     private Optional<Candidate> ofPack(int k) {
-      var all = this.<PackedFold>alike(k, Lists.transform(packs, own -> own::of));
+      boolean widens = canWiden(k);
+      var all =
+          this.<PackedFold>alike(
+              k, Lists.transform(packs, own -> (c, ranks) -> own.of(c, ranks, widens)));
       if (all.isEmpty()) {
         return Optional.empty();
       }
@@ -232,13 +238,25 @@ public final class FoldLayouts implements Rewriter {
     }
 
     private boolean canMoveRows(int k) {
+      return canRun(k, Search::movesRows);
+    }
+
+    private boolean canWiden(int k) {
+      return canRun(k, Search::widens) && !isForced(k, Search::widens);
+    }
+
+    private boolean canRun(int k, Predicate<VariantSpec> folds) {
       return state.get(SelectVariants.SELECTIONS).get(k).verdicts().stream()
           .filter(verdict -> verdict.reason().eligible())
           .filter(verdict -> verdict.reason() != Verdict.Reason.NOT_NAMED)
           .map(
               verdict ->
                   VariantSpec.of(graphs.getFirst().collectives().get(k).kind(), verdict.variant()))
-          .anyMatch(Search::movesRows);
+          .anyMatch(folds);
+    }
+
+    private static boolean widens(VariantSpec spec) {
+      return !spec.requirements().contains(new Requirement.OneType());
     }
 
     private static boolean movesRows(VariantSpec spec) {

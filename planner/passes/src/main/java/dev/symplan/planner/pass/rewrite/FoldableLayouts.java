@@ -24,6 +24,8 @@ import java.util.stream.Stream;
  * up.
  */
 final class FoldableLayouts {
+  private static final Optional<Widening> NOT_WIDENED = Optional.empty();
+
   private final Analyses graph;
   private final Aliases aliases;
   private final ImmutableList<Op> ops;
@@ -46,8 +48,12 @@ final class FoldableLayouts {
    */
   private record Copy(int op, long rows, Value far) {}
 
-  /** {@return how a collective can do without copies, between so many ranks} */
-  Optional<LayoutFold> of(int k, int ranks) {
+  /**
+   * {@return how a collective can do without copies, between so many ranks}
+   *
+   * @param widens whether a scatter may also convert what it reduces ({@link Widening})
+   */
+  Optional<LayoutFold> of(int k, int ranks, boolean widens) {
     var collective = graph.collectives().get(k);
     if (!isPlain(collective, ranks)) {
       return Optional.empty();
@@ -55,8 +61,7 @@ final class FoldableLayouts {
     return switch (collective.kind()) {
       case ALL_GATHER ->
           after(collective, ranks).flatMap(copy -> gather(k, collective, copy, ranks));
-      case REDUCE_SCATTER ->
-          before(collective, ranks).map(copy -> scatter(k, collective, copy, ranks));
+      case REDUCE_SCATTER -> scatter(k, collective, ranks, widens);
       case ALL_TO_ALL -> exchange(k, collective, ranks);
       case ALL_REDUCE, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> Optional.empty();
     };
@@ -90,19 +95,41 @@ final class FoldableLayouts {
         : Optional.empty();
   }
 
-  private static LayoutFold scatter(int k, Collective collective, Copy copy, int ranks) {
+  /** What is scattered may be converted behind the copy, or before it. */
+  private Optional<LayoutFold> scatter(int k, Collective collective, int ranks, boolean widens) {
+    var sent = collective.operands().getFirst();
+    var behind = widens ? widening(sent, collective.index(), collective) : NOT_WIDENED;
+    var whole = behind.map(Widening::narrow).orElse(sent);
+    int reader = behind.map(Widening::op).orElse(collective.index());
+    var copy = before(collective, whole, reader, ranks);
+    if (copy.isEmpty()) {
+      return Optional.empty();
+    }
+    var before =
+        widens && behind.isEmpty() && copy.get().op() != DataFlow.NONE
+            ? widening(copy.get().far(), copy.get().op(), collective)
+                .filter(widening -> widening.narrow().tensor().isContiguous())
+            : NOT_WIDENED;
+    var copies =
+        ImmutableIntArray.builder()
+            .addAll(ops(Stream.of(copy.get())))
+            .addAll(Stream.of(behind, before).flatMap(Optional::stream).mapToInt(Widening::op))
+            .build();
+    var source = before.map(Widening::narrow).orElse(copy.get().far());
+    return Optional.of(scatter(k, collective, source, copy.get().rows(), copies, ranks));
+  }
+
+  private Optional<Widening> widening(Value wide, int reader, Collective collective) {
+    return Widening.of(wide, reader, collective.index(), graph, flow);
+  }
+
+  private static LayoutFold scatter(
+      int k, Collective collective, Value source, long rows, ImmutableIntArray copies, int ranks) {
     var target = collective.results().getFirst();
-    var part = sizes(target, copy.rows(), 1);
+    var part = sizes(target, rows, 1);
     var sizes = with(part.sizes(), part.dim(), part.sizes().get(part.dim()) * ranks);
     return new LayoutFold(
-        k,
-        ranks,
-        copy.far(),
-        sizes,
-        new SliceDims(part.dim(), 0),
-        part.sizes(),
-        target,
-        ops(Stream.of(copy)));
+        k, ranks, source, sizes, new SliceDims(part.dim(), 0), part.sizes(), target, copies);
   }
 
   private static ImmutableIntArray ops(Stream<Copy> copies) {
@@ -118,7 +145,8 @@ final class FoldableLayouts {
             && call.outputSplits().stream().distinct().count() <= 1
             && operand.tensor().size(0) % ranks == 0
             && collective.results().getFirst().tensor().numel() == operand.tensor().numel();
-    var before = equal ? before(collective, ranks) : Optional.<Copy>empty();
+    var before =
+        equal ? before(collective, operand, collective.index(), ranks) : Optional.<Copy>empty();
     var after = equal ? after(collective, ranks) : Optional.<Copy>empty();
     var source = before.map(Copy::far).orElse(operand);
     long sent = before.map(Copy::rows).orElse(1L);
@@ -189,20 +217,24 @@ final class FoldableLayouts {
         .map(copy -> new Copy(reader, copy.loops().getFirst().rounds(), ops.get(reader).result()));
   }
 
-  /** {@return the copy that puts the slices one after the other which a collective sends} */
-  private Optional<Copy> before(Collective collective, int ranks) {
-    var whole = collective.operands().getFirst();
+  /**
+   * {@return the copy that puts the slices one after the other which a collective sends}
+   *
+   * @param whole what it sends
+   * @param reader the only op that reads that
+   */
+  private Optional<Copy> before(Collective collective, Value whole, int reader, int ranks) {
     return whole.tensor().isContiguous()
-        ? copyBefore(collective, whole, ranks)
+        ? copyBefore(collective, whole, reader, ranks)
         // A view that the collective would have to copy by itself.
         : split(DataFlow.NONE, whole, Traversal.of(whole, aliases), whole, ranks);
   }
 
-  private Optional<Copy> copyBefore(Collective collective, Value whole, int ranks) {
+  private Optional<Copy> copyBefore(Collective collective, Value whole, int reader, int ranks) {
     int storage = aliases.id(whole);
     int maker = aliases.storage(storage).def();
     if (maker == DataFlow.NONE
-        || flow.onlyReader(storage) != collective.index()
+        || flow.onlyReader(storage) != reader
         || !aliases.isWhole(whole)
         || !copiesAll(maker, whole.tensor())
         || flow.mayWrite(maker + 1, collective.index())) {

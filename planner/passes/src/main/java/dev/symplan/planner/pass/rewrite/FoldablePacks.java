@@ -42,8 +42,13 @@ final class FoldablePacks {
     this.flow = flow;
   }
 
-  /** {@return how a collective between so many ranks can take the tensors that it is packed of} */
-  Optional<PackedFold> of(int k, int ranks) {
+  /**
+   * {@return how a collective between so many ranks can take the tensors that it is packed of}
+   *
+   * @param widens whether a scatter may also convert what it reduces ({@link Widening}), be it
+   *     packed or not
+   */
+  Optional<PackedFold> of(int k, int ranks, boolean widens) {
     var collective = graph.collectives().get(k);
     var name = collective.op().def().name();
     boolean listed =
@@ -57,7 +62,7 @@ final class FoldablePacks {
             && collective.operands().getFirst().tensor().numel() > 0
             && aliases.isWhole(collective.results().getFirst())
             && aliases.families().isAlone(aliases.id(collective.results().getFirst()))
-        ? new Search(k, collective, ranks).find()
+        ? new Search(k, collective, ranks, widens).find()
         : Optional.empty();
   }
 
@@ -78,6 +83,7 @@ final class FoldablePacks {
     private final int ranks;
     private final Value result;
     private final boolean gathers;
+    private final boolean widens;
 
     /** The elements that the collective sends to, or gets from, each rank. */
     private final long slice;
@@ -96,18 +102,18 @@ final class FoldablePacks {
     private final List<Integer> copies = new ArrayList<>();
     private boolean packed;
 
-    Search(int number, Collective collective, int ranks) {
+    Search(int number, Collective collective, int ranks, boolean widens) {
       this.number = number;
       this.collective = collective;
       this.ranks = ranks;
       this.result = collective.results().getFirst();
       this.gathers = collective.kind() == Kind.ALL_GATHER;
+      this.widens = widens && !gathers;
       this.slice = collective.operands().getFirst().tensor().numel() / (gathers ? 1 : ranks);
     }
 
     Optional<PackedFold> find() {
-      packed = unpack(collective.operands().getFirst());
-      if (!packed && !gathers) {
+      if (!unpackAll() && !gathers) {
         return Optional.empty();
       }
       int storage = aliases.id(result);
@@ -150,12 +156,53 @@ final class FoldablePacks {
                   number, ranks, parts.build(), all.build(), ImmutableIntArray.copyOf(copies)));
     }
 
-    /** Finds out what was packed, and whether something was. */
-    private boolean unpack(Value operand) {
+    /** Finds out what was packed, and whether something was, or one tensor was converted. */
+    private boolean unpackAll() {
+      var operand = collective.operands().getFirst();
+      var behind = widening(operand, collective.index());
+      if (behind.isEmpty()) {
+        packed = unpack(operand, collective.index());
+        if (packed) {
+          widenAll();
+        }
+        return packed;
+      }
+      var narrow = behind.get().narrow();
+      packed = unpack(narrow, behind.get().op());
+      if (!packed && narrow.tensor().isContiguous()) {
+        sources.add(narrow);
+        ranges.add(new Range(0, slice));
+        packed = true;
+      }
+      copies.add(behind.get().op());
+      return packed;
+    }
+
+    private Optional<Widening> widening(Value wide, int reader) {
+      return widens ? Widening.of(wide, reader, collective.index(), graph, flow) : Optional.empty();
+    }
+
+    /** Takes what was packed before it was converted, if all of it was of one type then. */
+    private void widenAll() {
+      int cat = copies.getFirst();
+      var all = sources.stream().flatMap(piece -> widening(piece, cat).stream()).toList();
+      boolean alike =
+          all.size() == sources.size()
+              && all.stream().map(w -> w.narrow().tensor().dtype()).distinct().count() == 1
+              && all.stream().allMatch(w -> w.narrow().tensor().isContiguous());
+      if (alike) {
+        sources.clear();
+        all.forEach(widening -> sources.add(widening.narrow()));
+        all.forEach(widening -> copies.add(widening.op()));
+      }
+    }
+
+    /** Finds out what was packed, and whether something was, for its only reader. */
+    private boolean unpack(Value operand, int reader) {
       int storage = aliases.id(operand);
       int maker = aliases.storage(storage).def();
       if (maker == DataFlow.NONE
-          || flow.onlyReader(storage) != collective.index()
+          || flow.onlyReader(storage) != reader
           || !aliases.isWhole(operand)
           || flow.mayWrite(maker + 1, collective.index())
           || !isCat(ops.get(maker))) {

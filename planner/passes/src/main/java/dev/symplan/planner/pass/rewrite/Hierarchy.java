@@ -227,11 +227,11 @@ public final class Hierarchy implements Rewriter {
     }
 
     private boolean isTaken(int k, int phases, int position, Draft draft) {
-      double before = CollectiveCost.chosenMicros(state, k, context);
+      double before = CollectiveCost.chosenMicros(state, k);
       double after = draft.copyMicros().getOrDefault(k, 0.0);
       boolean named = false;
       for (int i = position; i < position + phases; i++) {
-        after += CollectiveCost.chosenMicros(draft.state(), i, context);
+        after += CollectiveCost.chosenMicros(draft.state(), i);
         named |= isNamed(draft.state(), i);
       }
       boolean pays = after < before * (1 - MIN_GAIN);

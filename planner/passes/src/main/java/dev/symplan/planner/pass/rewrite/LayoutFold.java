@@ -11,7 +11,8 @@ import dev.symplan.ir.op.SliceDims;
  *
  * @param collective its number
  * @param ranks how many slices there are
- * @param source what the ranks then send: contiguous, and seen with other sizes
+ * @param source what the ranks then send: contiguous, and seen with other sizes; of shorter floats
+ *     than the target, if these are converted before they are reduced
  * @param sizes the sizes with which it is sent
  * @param dims the dimensions along which the slices lie
  * @param resultSizes the sizes of what the ranks then get
@@ -45,6 +46,7 @@ record LayoutFold(
     return other instanceof LayoutFold fold
         && sizes.equals(fold.sizes)
         && dims.equals(fold.dims)
-        && source.tensor().dtype() == fold.source.tensor().dtype();
+        && source.tensor().dtype() == fold.source.tensor().dtype()
+        && target.tensor().dtype() == fold.target.tensor().dtype();
   }
 }

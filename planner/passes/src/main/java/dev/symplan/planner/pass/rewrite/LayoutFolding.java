@@ -51,6 +51,9 @@ final class LayoutFolding {
       var collective = source.collectives().get(fold.collective());
       at.put(collective.index(), fold);
       fold.copies().forEach(copies::add);
+      fold.copies().stream()
+          .filter(copy -> copy < collective.index())
+          .forEach(copy -> gone.add(aliases.id(source.graph().ops().get(copy).result())));
       int sent = aliases.id(collective.operands().getFirst());
       int received = aliases.id(collective.results().getFirst());
       switch (fold) {
@@ -146,7 +149,11 @@ final class LayoutFolding {
                 Role.CONCAT_DIM,
                 new Arg.Int(fold.dims().result()),
                 Role.GROUP_SIZE,
-                new Arg.Int(fold.ranks()))
+                new Arg.Int(fold.ranks()),
+                Role.DTYPE,
+                fold.source().tensor().dtype() == fold.target().tensor().dtype()
+                    ? Arg.None.NONE
+                    : new Arg.Dtype(fold.target().tensor().dtype()))
             .entrySet()
             .stream()
             .filter(entry -> spec.has(entry.getKey()))

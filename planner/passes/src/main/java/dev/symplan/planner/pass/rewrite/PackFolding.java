@@ -33,12 +33,21 @@ final class PackFolding {
 
   private void emit(PackedFold fold) {
     var op = collective.op();
-    var def = Merging.listForm(op.def());
+    var def =
+        fold.widens()
+            ? BuiltinOps.registry().get(Widening.SCATTER_OF_SEVERAL)
+            : Merging.listForm(op.def());
     var sent =
         fold.parts().stream().<Arg>map(part -> new Arg.Ref(flat(part))).collect(toImmutableList());
     var args =
         def.schema().params().stream()
-            .map(param -> param.name().equals("inputs") ? new Arg.Seq(sent) : op.arg(param.name()))
+            .map(
+                param ->
+                    switch (param.name()) {
+                      case "inputs" -> new Arg.Seq(sent);
+                      case "dtype" -> new Arg.Dtype(collective.dtype());
+                      default -> op.arg(param.name());
+                    })
             .collect(toImmutableList());
     var types =
         fold.parts().stream()

@@ -4,6 +4,7 @@ import static com.google.common.base.Preconditions.checkArgument;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
 
 /**
@@ -52,9 +53,25 @@ record PackedFold(
 
   @Override
   public boolean isLike(Fold other) {
-    return other instanceof PackedFold(_, _, var others, _, _)
-        && parts.stream().map(Part::size).toList().equals(others.stream().map(Part::size).toList())
-        && parts.getFirst().source().tensor().dtype()
-            == others.getFirst().source().tensor().dtype();
+    return other instanceof PackedFold fold
+        && parts.stream()
+            .map(Part::size)
+            .toList()
+            .equals(fold.parts.stream().map(Part::size).toList())
+        && sent() == fold.sent()
+        && got() == fold.got();
+  }
+
+  private DType sent() {
+    return parts.getFirst().source().tensor().dtype();
+  }
+
+  private DType got() {
+    return reads.getFirst().value().tensor().dtype();
+  }
+
+  /** {@return whether the collective converts what it reduces} */
+  boolean widens() {
+    return sent() != got();
   }
 }

@@ -45,16 +45,13 @@ public record CollectiveCost(
         copies.buildOrThrow());
   }
 
-  /** {@return the time of the variant that was selected, with that of its further launches} */
-  public static double chosenMicros(GraphState state, int k, PassContext context) {
-    var verdict =
-        state.get(SelectVariants.SELECTIONS).get(k).verdicts().stream()
-            .filter(Verdict::chosen)
-            .findFirst()
-            .orElseThrow();
-    int tensors = state.analyses().getFirst().collectives().get(k).operands().size();
-    int launches = verdict.variant().isNccl() ? 0 : tensors - 1;
-    return verdict.totalMicros() + launches * context.costs().launchMicros();
+  /** {@return the time of the variant that was selected, with its copies} */
+  public static double chosenMicros(GraphState state, int k) {
+    return state.get(SelectVariants.SELECTIONS).get(k).verdicts().stream()
+        .filter(Verdict::chosen)
+        .findFirst()
+        .orElseThrow()
+        .totalMicros();
   }
 
   /** {@return the cost of both as one} */
@@ -91,20 +88,10 @@ public record CollectiveCost(
     for (var entry : copies.entrySet()) {
       var variant = entry.getKey();
       if (tensors == 1 || select.takesSeveral(VariantSpec.of(kind, variant))) {
-        double transfer =
-            costs.transferMicros(kind, variant, bytes, reach)
-                + launches(variant) * costs.launchMicros();
+        double transfer = costs.transferMicros(kind, variant, bytes, tensors, reach);
         best = Math.min(best, select.shownMicros(variant, transfer, room) + entry.getValue());
       }
     }
     return best;
-  }
-
-  /**
-   * After the first barrier: a library's kernel takes all tensors, and the own count as one for
-   * each. Those that reduce, or send the same to all ranks, take less.
-   */
-  private int launches(Variant variant) {
-    return variant.isNccl() ? 0 : tensors - 1;
   }
 }

@@ -128,8 +128,9 @@ public final class Select {
   }
 
   private double transfer(int k, Variant variant) {
-    return costs.transferMicros(
-        graphs.getFirst().collectives().get(k).kind(), variant, mostBytes(k), widest(k));
+    var collective = graphs.getFirst().collectives().get(k);
+    int tensors = collective.operands().size();
+    return costs.transferMicros(collective.kind(), variant, mostBytes(k), tensors, widest(k));
   }
 
   private long mostBytes(int k) {
@@ -205,10 +206,14 @@ public final class Select {
             variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
       }
     }
-    double transfer = costs.transferMicros(collective.kind(), variant, mostBytes(k), reach);
-    double saved =
-        epilogue(k, variant, transfer, room) == Epilogue.Reason.FUSED ? savedMicros(k) : 0;
-    double shown = saved > 0 ? Math.max(0, transfer - saved) : shownMicros(variant, transfer, room);
+    double alone = transfer(k, variant);
+    double maker = graphs.stream().mapToDouble(g -> g.makerMicros(k, variant)).min().orElseThrow();
+    double transfer = costs.behindMicros(alone, maker);
+    double saved = epilogue(k, variant, alone, room) == Epilogue.Reason.FUSED ? savedMicros(k) : 0;
+    double shown =
+        saved > 0
+            ? Math.max(0, alone - saved)
+            : Math.min(transfer, shownMicros(variant, alone, room));
     boolean same = VariantSpec.of(collective.kind(), variant).numerics().isSameOnAllRanks();
     return new Verdict(
         variant,
@@ -216,6 +221,7 @@ public final class Select {
         eligibleDetail(
             saved == 0 && shown < transfer,
             saved,
+            saved == 0 && maker > 0,
             costs.isMeasured(collective.kind(), variant, reach),
             same),
         shown,
@@ -231,13 +237,15 @@ public final class Select {
   }
 
   private static String eligibleDetail(
-      boolean beside, double saved, boolean measured, boolean same) {
+      boolean beside, double saved, boolean joined, boolean measured, boolean same) {
     var words = ImmutableList.<String>builder();
     if (saved > 0) {
       words.add("less the %s that its epilogue saves".formatted(Units.micros(saved)));
     }
     if (beside) {
       words.add("beside compute");
+    } else if (joined) {
+      words.add("one kernel with the step before it");
     }
     if (!measured) {
       words.add("estimated");
