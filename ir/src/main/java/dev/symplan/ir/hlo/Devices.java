@@ -27,12 +27,12 @@ record Devices(ImmutableIntArray ranks, int world, int partitions, boolean diffe
   /** A module for more devices gets no graph for each. */
   static final int MOST_GRAPHS = 16;
 
-  /** What only passes its operands on. */
+  /** The instructions that only pass their operands on. */
   private static final ImmutableSet<String> PASSING =
       ImmutableSet.of(
           "tuple", "get-tuple-element", "fusion", "call", "opt-barrier", "optimization-barrier");
 
-  /** What gives the elements of its operand in another shape. */
+  /** The instructions that give the elements of their operand in another shape. */
   private static final ImmutableSet<String> RESHAPING =
       ImmutableSet.of("broadcast", "reshape", "bitcast");
 
