@@ -51,6 +51,9 @@ public final class JoinedMakers {
 
   private static boolean join(
       List<Op> makers, CollectiveCall call, Function<Value, Object> memory) {
+    if (makers.getLast().results().isEmpty()) {
+      return false;
+    }
     var sent = call.operands().getFirst();
     var last = makers.getLast().results().getFirst();
     int tensors = 0;
