@@ -96,7 +96,7 @@ record Exchange(
       case ALL_REDUCE -> List.of(new Part(0, Piece.combine(key(), ordered)));
       case REDUCE_SCATTER -> {
         var places = places(operandType(op), call(op).sliceDims().operand(), position);
-        var slices = ordered.stream().map(all -> slice(all, places)).toList();
+        var slices = ordered.stream().map(all -> converted(slice(all, places))).toList();
         yield List.of(new Part(0, Piece.combine(key(), slices)));
       }
       case ALL_GATHER -> gathered(operands);
@@ -174,6 +174,12 @@ record Exchange(
     return places.stream()
         .flatMap(place -> Piece.part(all, place.begin(), place.bytes()).stream())
         .toList();
+  }
+
+  /** {@return elements of the operand as those of the result that are made of them} */
+  private List<Piece> converted(List<Piece> slice) {
+    return Piece.converted(
+        slice, operandType(op).dtype(), op.results().get(index).tensor().dtype());
   }
 
   private static List<Part> parts(List<Piece> slice, List<Place> places) {

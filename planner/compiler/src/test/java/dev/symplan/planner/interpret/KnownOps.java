@@ -23,6 +23,7 @@ final class KnownOps {
       case "symplan::stage", "aten::clone" -> copy(op, op.operands().getFirst(), op.result(), rank);
       case "aten::copy_" -> copy(op, op.operands().get(1), op.operands().getFirst(), rank);
       case "aten::contiguous", "aten::reshape" -> copyUnlessView(op, rank);
+      case "prims::convert_element_type", "aten::_to_copy" -> convert(op, rank);
       case "aten::cat" -> cat(op, rank, order);
       case "aten::mm", "aten::addmm", "aten::linear" -> product(op, rank);
       default -> hash(op, rank);
@@ -45,6 +46,17 @@ final class KnownOps {
     if (op.infer().getFirst().view().isEmpty()) {
       rank.place(to).write(to.tensor(), rank.place(from).read(from.tensor()));
     }
+  }
+
+  /** Each element by itself, so that elements can be converted before or after they move. */
+  private static void convert(Op op, Rank rank) {
+    var from = op.operands().getFirst();
+    var to = op.result();
+    rank.place(to)
+        .write(
+            to.tensor(),
+            Piece.converted(
+                rank.place(from).read(from.tensor()), from.tensor().dtype(), to.tensor().dtype()));
   }
 
   static void hash(Op op, Rank rank) {

@@ -1,5 +1,6 @@
 package dev.symplan.planner.interpret;
 
+import dev.symplan.ir.DType;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -95,6 +96,32 @@ record Piece(long token, long from, long length) {
       rest -= step;
     }
     return combined;
+  }
+
+  /** {@return elements of another type, each made of one element} */
+  static List<Piece> converted(List<Piece> pieces, DType from, DType to) {
+    if (from == to) {
+      return pieces;
+    }
+    int width = from.bytes();
+    var cursor = new Cursor(pieces);
+    var converted = new ArrayList<Piece>();
+    long rest = length(pieces);
+    while (rest > 0) {
+      long whole = Math.min(rest, cursor.toNextCut()) / width * width;
+      // Only an element that is cut is made of several pieces.
+      var taken = cursor.take(whole > 0 ? whole : width);
+      long token = mix(0, to.shortName());
+      for (var piece : taken) {
+        token =
+            mix(mix(token, piece.token), whole > 0 ? Math.floorMod(piece.from, width) : piece.from);
+      }
+      long first = whole > 0 ? Math.floorDiv(taken.getFirst().from, width) : 0;
+      long elements = whole > 0 ? whole / width : 1;
+      converted.add(new Piece(token, first * to.bytes(), elements * to.bytes()));
+      rest -= elements * width;
+    }
+    return converted;
   }
 
   /** Takes pieces from the front of a list. */
