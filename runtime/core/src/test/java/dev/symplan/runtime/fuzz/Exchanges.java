@@ -101,8 +101,7 @@ final class Exchanges {
                 ? name(g, v)
                 : arg instanceof List<?> each ? (Arg) each.get(v) : (Arg) arg);
       }
-      var def = Sketch.op(name);
-      if (def.schema().hasParam("config")) {
+      for (int i = args.length; i < Sketch.op(name).schema().params().size(); i++) {
         own.add(Arg.None.NONE);
       }
       argsOf.add(own.build());
@@ -264,9 +263,25 @@ final class Exchanges {
     switch (kind) {
       case 0 -> call("symplan::all_gather_dim", group, value, at, size, group);
       case 1 ->
-          call("symplan::reduce_scatter_dim", group, value, reduction(dtype), at, size, group);
+          call(
+              "symplan::reduce_scatter_dim",
+              group,
+              value,
+              reduction(dtype),
+              at,
+              size,
+              group,
+              Arg.None.NONE,
+              widened(dtype, group));
       default -> call("symplan::all_to_all_dim", group, value, at, other, size, group);
     }
+  }
+
+  /** The type that elements are reduced in, if another than their own. */
+  private Arg widened(DType dtype, ProcessGroup group) {
+    return (dtype == DType.BF16 || dtype == DType.F16) && group.size() > 1 && sketch.chance(50)
+        ? new Arg.Dtype(DType.F32)
+        : Arg.None.NONE;
   }
 
   private void broadcast(ProcessGroup group) {
@@ -304,7 +319,9 @@ final class Exchanges {
               Call.refs(values),
               size,
               group);
-      default ->
+      default -> {
+        var widened = widened(dtype, group);
+        if (widened == Arg.None.NONE) {
           call(
               namespace() + "reduce_scatter_tensor_coalesced",
               group,
@@ -312,6 +329,17 @@ final class Exchanges {
               reduction(dtype),
               size,
               group);
+        } else {
+          call(
+              "symplan::reduce_scatter_coalesced",
+              group,
+              Call.refs(values),
+              reduction(dtype),
+              size,
+              group,
+              widened);
+        }
+      }
     }
   }
 
