@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.expr.Binding;
 import dev.symplan.codegen.expr.Expr;
 import dev.symplan.codegen.expr.RowDims;
@@ -11,6 +12,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * The properties of an op that kernels need: the types of its tensors, its arguments, and whether
@@ -36,6 +38,14 @@ final class Parts {
     if (!CTypes.computes(dtype)) {
       throw unsupported(part, "%s of %s".formatted(part.def().name(), dtype.shortName()));
     }
+  }
+
+  /** {@return the tensors in memory that ops read and write, each as often as they do} */
+  static ImmutableList<TensorRef> tensors(List<Part> parts) {
+    return parts.stream()
+        .flatMap(part -> Stream.concat(part.args().stream(), part.results().stream()))
+        .flatMap(Operand::tensors)
+        .collect(ImmutableList.toImmutableList());
   }
 
   /** {@return the type of an operand or result that is a tensor} */

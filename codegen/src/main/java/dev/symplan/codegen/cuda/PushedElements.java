@@ -13,7 +13,6 @@ import dev.symplan.planner.machine.Launches;
 import dev.symplan.planner.machine.Variant;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.Stream;
 
 /**
  * Elementwise ops and the all_gather of their result as one kernel: each rank stores elements to
@@ -52,11 +51,7 @@ final class PushedElements {
    * @param part the collective
    */
   static Optional<DeviceStep.Launch> launch(ImmutableList<Part> parts, CollectiveAddresses part) {
-    var refs =
-        parts.stream()
-            .flatMap(op -> Stream.concat(op.args().stream(), op.results().stream()))
-            .flatMap(Operand::tensors)
-            .toList();
+    var refs = Parts.tensors(parts);
     if (parts.isEmpty()
         || refs.size() > Launches.MAX_JOINED
         || !isGather(part.collective)

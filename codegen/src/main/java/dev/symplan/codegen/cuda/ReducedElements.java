@@ -11,7 +11,6 @@ import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Launches;
 import dev.symplan.planner.machine.Variant;
 import java.util.Optional;
-import java.util.stream.Stream;
 
 /**
  * Elementwise ops and the reduce_scatter of their result as one kernel: each rank computes the
@@ -99,11 +98,7 @@ record ReducedElements(ImmutableList<Part> parts, TensorRef made, int unit) {
    * @param part the collective
    */
   static Optional<ReducedElements> of(ImmutableList<Part> parts, CollectiveAddresses part) {
-    var refs =
-        parts.stream()
-            .flatMap(op -> Stream.concat(op.args().stream(), op.results().stream()))
-            .flatMap(Operand::tensors)
-            .toList();
+    var refs = Parts.tensors(parts);
     if (parts.isEmpty()
         || refs.size() > Launches.MAX_JOINED
         || !isScatter(part.collective)
