@@ -126,7 +126,7 @@ public final class CollectivesTable {
 
       ## Epilogues
 
-      What follows an all_reduce of one tensor may run in its kernel: elementwise ops and ops by rows, such as the sum
+      The ops behind an all_reduce of one tensor may run in its kernel: elementwise ops and ops by rows, such as the sum
       with a residual, RMSNorm or LayerNorm, and conversions, with several results. A rank takes each row through them as
       soon as it has reduced it. That saves a launch, and what is reduced is neither stored nor read again unless
       something else needs it.
@@ -143,7 +143,7 @@ public final class CollectivesTable {
       - If a row does not lie for vectors, or an op has no such form on GPUs, the two run as kernels apart, with the
         same results.
 
-      `symplan explain` shows the predicted saving, or the [reason](reasons.md) why there is no epilogue.
+      `symplan explain` shows the predicted saving, or the [reason](reasons.md) why the ops have a kernel of their own.
       `--no-epilogues` leaves them out.
       """;
 
