@@ -18,28 +18,28 @@
 struct Index {
   unsigned x, y, z;
 };
-static Index threadIdx, blockIdx, blockDim, gridDim;
+extern Index threadIdx, blockIdx, blockDim, gridDim;
 
 template <class To, class From>
-static To bits_as(From from) {
+inline To bits_as(From from) {
   To to;
   memcpy(&to, &from, sizeof(to));
   return to;
 }
-static float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
-static unsigned __float_as_uint(float value) { return bits_as<unsigned>(value); }
-static float __int_as_float(int bits) { return bits_as<float>(bits); }
-static double __longlong_as_double(long long bits) { return bits_as<double>(bits); }
+inline float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
+inline unsigned __float_as_uint(float value) { return bits_as<unsigned>(value); }
+inline float __int_as_float(int bits) { return bits_as<float>(bits); }
+inline double __longlong_as_double(long long bits) { return bits_as<double>(bits); }
 
-static unsigned short rounded_to_bf16(float value) {
+inline unsigned short rounded_to_bf16(float value) {
   unsigned bits = bits_as<unsigned>(value);
   if (value != value) {
     return 0x7fff;
   }
   return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
-static float widened_f16(unsigned short bits) { return (float)bits_as<_Float16>(bits); }
-static unsigned short rounded_to_f16(float value) {
+inline float widened_f16(unsigned short bits) { return (float)bits_as<_Float16>(bits); }
+inline unsigned short rounded_to_f16(float value) {
   return bits_as<unsigned short>((_Float16)value);
 }
 

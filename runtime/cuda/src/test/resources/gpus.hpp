@@ -4,12 +4,9 @@
 struct uint4 {
   unsigned x, y, z, w;
 };
-static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 namespace gpus {
-const size_t STACK = 24 << 10;
-const int STANDSTILL = 10000;
-
 /** A launch, or a copy of so many bytes where there is no kernel. */
 struct Step {
   void (*kernel)(const long long*);
@@ -50,64 +47,45 @@ struct Fiber {
   std::vector<std::pair<char*, unsigned>> hidden;
 };
 
-struct Rank {
-  Step* steps;
-  int count, step, next, running;
-};
+extern std::vector<Multicast> multicasts;
+extern jmp_buf scheduler;
+extern Fiber* current;
+extern unsigned long long state;
 
-static std::vector<Multicast> multicasts;
-static ucontext_t origin;
-static jmp_buf scheduler;
-static std::vector<Fiber*> live, spare;
-static Fiber* current;
-static bool ended;
-static unsigned long long state;
-
-static unsigned draw(unsigned below) {
+inline unsigned draw(unsigned below) {
   state ^= state << 13;
   state ^= state >> 7;
   state ^= state << 17;
   return (unsigned)(state >> 11) % below;
 }
 
-static void rest() {
+inline void rest() {
   if (_setjmp(current->place) == 0) {
     _longjmp(scheduler, 1);
   }
 }
 
-/** Gives the current fiber a turn. */
-static void resume() {
-  if (_setjmp(scheduler) == 0) {
-    if (current->begun) {
-      _longjmp(current->place, 1);
-    }
-    current->begun = true;
-    swapcontext(&origin, &current->context);
-  }
-}
-
-static void maybe_rest() {
+inline void maybe_rest() {
   if (draw(4) == 0) {
     rest();
   }
 }
 
 template <class... T>
-static void load(const void* from, T&... out) {
+inline void load(const void* from, T&... out) {
   const char* at = (const char*)from;
   rest();
   ((memcpy(&out, at, sizeof(out)), at += sizeof(out), maybe_rest()), ...);
 }
 
 template <class... T>
-static void store(void* to, T... in) {
+inline void store(void* to, T... in) {
   char* at = (char*)to;
   ((memcpy(at, &in, sizeof(in)), at += sizeof(in), maybe_rest()), ...);
 }
 
 template <class F>
-static void at_each(const void* to, F&& member) {
+inline void at_each(const void* to, F&& member) {
   for (Multicast& m : multicasts) {
     long long offset = (const char*)to - m.base;
     if (offset >= 0 && offset < m.bytes) {
@@ -121,7 +99,7 @@ static void at_each(const void* to, F&& member) {
 }
 
 /** Until here, what went to multicast addresses need not be where other addresses lead. */
-static void fence() {
+inline void fence() {
   auto hidden = std::move(current->hidden);
   current->hidden.clear();
   for (auto& word : hidden) {
@@ -133,7 +111,7 @@ static void fence() {
 }
 
 template <class... T>
-static void store_all(void* to, T... in) {
+inline void store_all(void* to, T... in) {
   char* at = (char*)to;
   ((current->hidden.push_back({at, bits_as<unsigned>(in)}), at += sizeof(in)), ...);
   if (draw(2) == 0) {
@@ -158,7 +136,7 @@ struct f16x2 {
 };
 
 template <class Type>
-static unsigned sum_of(const void* from) {
+inline unsigned sum_of(const void* from) {
   typename Type::Element elements[4 / sizeof(typename Type::Element)];
   int e = 0;
   for (auto& element : elements) {
@@ -180,77 +158,15 @@ static unsigned sum_of(const void* from) {
 
 /** In the order of the members: a switch has one of its own. */
 template <class Type, class... T>
-static void load_reduce(const void* from, T&... out) {
+inline void load_reduce(const void* from, T&... out) {
   const char* at = (const char*)from;
   rest();
   ((out = sum_of<Type>(at), at += sizeof(out), maybe_rest()), ...);
 }
 
-/** One thread after the other. */
-static void body() {
-  while (true) {
-    current->step->kernel(current->step->words);
-    fence();
-    ended = true;
-    rest();
-  }
-}
-
-static Fiber* fresh() {
-  Fiber* fiber = new Fiber();
-  getcontext(&fiber->context);
-  fiber->context.uc_stack.ss_sp = malloc(STACK);
-  fiber->context.uc_stack.ss_size = STACK;
-  fiber->context.uc_link = nullptr;
-  makecontext(&fiber->context, body, 0);
-  return fiber;
-}
-
-static void begin(Rank& rank, int index) {
-  Step& step = rank.steps[rank.step];
-  if (step.kernel == nullptr) {
-    memcpy((void*)step.words[0], (const void*)step.words[1], step.words[2]);
-    return;
-  }
-  Block* block = new Block{rank.next, (int)step.threads, (int)step.threads};
-  for (int t = 0; t < step.threads; t++) {
-    Fiber* fiber;
-    if (spare.empty()) {
-      fiber = fresh();
-    } else {
-      fiber = spare.back();
-      spare.pop_back();
-    }
-    fiber->rank = index;
-    fiber->thread = t;
-    fiber->block = block;
-    fiber->step = &step;
-    live.push_back(fiber);
-  }
-  rank.running++;
-}
-
-/** Begins a block, if one may: a few at once, and a step's only when the one before has ended. */
-static bool advance(Rank& rank, int index) {
-  if (rank.step == rank.count || rank.running == 2) {
-    return false;
-  }
-  Step& step = rank.steps[rank.step];
-  if (rank.next < step.blocks) {
-    begin(rank, index);
-    rank.next++;
-    return true;
-  }
-  if (rank.running == 0) {
-    rank.step++;
-    rank.next = 0;
-    return true;
-  }
-  return false;
-}
 }  // namespace gpus
 
-static void gather(gpus::Gathering& place, int size) {
+inline void gather(gpus::Gathering& place, int size) {
   int generation = place.generation;
   if (++place.arrived == size) {
     place.arrived = 0;
@@ -262,11 +178,11 @@ static void gather(gpus::Gathering& place, int size) {
   }
 }
 
-static void __syncthreads() { gather(gpus::current->block->all, gpus::current->block->size); }
+inline void __syncthreads() { gather(gpus::current->block->all, gpus::current->block->size); }
 
 /** All threads of a warp, and no others, come here. */
 template <class T>
-static T __shfl_xor_sync(unsigned, T value, int distance) {
+inline T __shfl_xor_sync(unsigned, T value, int distance) {
   gpus::Block* block = gpus::current->block;
   int thread = gpus::current->thread, warp = thread / 32;
   int size = block->size - warp * 32 < 32 ? block->size - warp * 32 : 32;
@@ -282,78 +198,15 @@ static T __shfl_xor_sync(unsigned, T value, int distance) {
 
 /** An array of the block's, by the line that declares it. */
 template <class T>
-static T* shared_array(int line, size_t count) {
+inline T* shared_array(int line, size_t count) {
   auto& place = gpus::current->block->shared[line];
   place.resize((count * sizeof(T) + sizeof(uint4) - 1) / sizeof(uint4));
   return (T*)place.data();
 }
 
-static unsigned atomicAdd(unsigned* at, unsigned value) {
+inline unsigned atomicAdd(unsigned* at, unsigned value) {
   gpus::maybe_rest();
   unsigned before = *at;
   *at += value;
   return before;
-}
-
-extern "C" void multicast(char* base, long long bytes, int ranks, char** members) {
-  gpus::multicasts.push_back({base, bytes, std::vector<char*>(members, members + ranks)});
-}
-
-/** Returns how often fibers took turns; -1 where it was more often than the limit. */
-extern "C" long long run(
-    int ranks, gpus::Step** steps, const int* counts, long long seed, long long limit) {
-  using namespace gpus;
-  state = seed * 0x9e3779b97f4a7c15ull + 1;
-  live.clear();
-  std::vector<Rank> all;
-  for (int r = 0; r < ranks; r++) {
-    all.push_back({steps[r], counts[r], 0, 0, 0});
-  }
-  int still = ranks;
-  for (long long turn = 0; turn < limit; turn++) {
-    // Now and then a rank gets on with its next block; that of slow ones later.
-    if (live.empty() || draw(64) == 0) {
-      int first = draw(ranks);
-      bool more = false;
-      for (int i = 0; i < ranks && (i == 0 || live.empty()); i++) {
-        int r = (first + i) % ranks;
-        more |= advance(all[r], r);
-      }
-      if (live.empty()) {
-        bool done = !more;
-        for (Rank& rank : all) {
-          done &= rank.step == rank.count;
-        }
-        if (done) {
-          return turn;
-        }
-        continue;
-      }
-    }
-    // Ranks stand still for a while, so that others get as far ahead as they may.
-    if (turn % STANDSTILL == 0) {
-      still = draw(ranks + 1);
-    }
-    int chosen = draw(live.size());
-    for (int i = 0; i < 16 && live[chosen]->rank == still; i++) {
-      chosen = draw(live.size());
-    }
-    current = live[chosen];
-    threadIdx.x = current->thread;
-    blockIdx.x = current->block->index;
-    blockDim.x = current->step->threads;
-    gridDim.x = current->step->blocks;
-    ended = false;
-    resume();
-    if (ended) {
-      if (--current->block->left == 0) {
-        delete current->block;
-        all[current->rank].running--;
-      }
-      spare.push_back(current);
-      live[chosen] = live.back();
-      live.pop_back();
-    }
-  }
-  return -1;
 }

@@ -146,7 +146,7 @@ final class EmulatedGpus {
       }
     }
     var list = List.copyOf(kernels);
-    var library = Emulation.compile("/gpus.hpp", list, text -> plain(change.apply(text)));
+    var library = Emulation.compile("/gpus", list, text -> plain(change.apply(text)));
     this.symmetricBytes = executable.symmetricBytes();
     this.multicast =
         Linker.nativeLinker().downcallHandle(library.findOrThrow("multicast"), MULTICAST);

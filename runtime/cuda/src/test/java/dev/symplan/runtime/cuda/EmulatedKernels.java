@@ -47,7 +47,7 @@ final class EmulatedKernels {
   /** Skips the test where there is no compiler, and fails with what it says of a kernel. */
   static EmulatedKernels compile(Collection<Kernel> all) {
     var kernels = List.copyOf(new LinkedHashSet<>(all));
-    return new EmulatedKernels(kernels, Emulation.compile("/emulation.hpp", kernels, text -> text));
+    return new EmulatedKernels(kernels, Emulation.compile("/emulation", kernels, text -> text));
   }
 
   /**

@@ -1,5 +1,6 @@
 package dev.symplan.runtime.cuda;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;
@@ -8,13 +9,22 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.SymbolLookup;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 
 /** Generated kernels, compiled for this machine's processor by its C++ compiler. */
 final class Emulation {
+  private static final ImmutableList<String> COMPILER =
+      ImmutableList.of("g++", "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fPIC");
+
+  /** The folder of each prelude, compiled, since that takes longer than most kernels. */
+  private static final ConcurrentMap<String, Path> PRELUDES = new ConcurrentHashMap<>();
+
   private Emulation() {}
 
   /**
@@ -22,12 +32,13 @@ final class Emulation {
    *
    * <p>Skips the test where there is no compiler, and fails with what it says of a kernel.
    *
-   * @param prelude the resource that has what kernels need of CUDA, beside {@code cuda.hpp}
+   * @param prelude the resources, {@code .hpp} and {@code .cpp}, that have what kernels need of
+   *     CUDA, beside {@code cuda.hpp}
    * @param plain takes machine instructions out of a text, besides conversions
    */
   static SymbolLookup compile(String prelude, List<Kernel> kernels, UnaryOperator<String> plain) {
     Tools.assumeInstalled("g++");
-    var text = new StringBuilder(resource("/cuda.hpp")).append(resource(prelude));
+    var text = new StringBuilder();
     for (int i = 0; i < kernels.size(); i++) {
       var kernel = plain.apply(text(kernels.get(i), i));
       text.append("namespace n%s {\n%s}\n".formatted(i, kernel));
@@ -47,22 +58,41 @@ final class Emulation {
     }
     return Tools.inFolder(
         folder -> {
+          var compiled = PRELUDES.computeIfAbsent(prelude, Emulation::prelude);
           Files.writeString(folder.resolve("kernels.cpp"), text);
-          Tools.run(
+          run(
               folder,
-              List.of(
-                  "g++",
-                  "-std=c++17",
-                  "-O1",
-                  "-w",
-                  "-ffp-contract=off",
-                  "-shared",
-                  "-fPIC",
-                  "-o",
-                  "kernels.so",
-                  "kernels.cpp"));
+              "-include",
+              compiled.resolve("prelude.hpp").toString(),
+              "-shared",
+              "-o",
+              "kernels.so",
+              "kernels.cpp",
+              compiled.resolve("prelude.o").toString());
           return SymbolLookup.libraryLookup(folder.resolve("kernels.so"), Arena.global());
         });
+  }
+
+  private static Path prelude(String name) {
+    try {
+      var folder = Files.createTempDirectory("symplan-emulation");
+      folder.toFile().deleteOnExit();
+      for (var file : List.of("prelude.hpp", "prelude.hpp.gch", "prelude.cpp", "prelude.o")) {
+        folder.resolve(file).toFile().deleteOnExit();
+      }
+      Files.writeString(
+          folder.resolve("prelude.hpp"), resource("/cuda.hpp") + resource(name + ".hpp"));
+      Files.writeString(folder.resolve("prelude.cpp"), resource(name + ".cpp"));
+      run(folder, "-x", "c++-header", "-o", "prelude.hpp.gch", "prelude.hpp");
+      run(folder, "-include", "prelude.hpp", "-c", "-o", "prelude.o", "prelude.cpp");
+      return folder;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static void run(Path folder, String... words) throws IOException {
+    Tools.run(folder, ImmutableList.<String>builder().addAll(COMPILER).add(words).build());
   }
 
   private static String resource(String name) {

@@ -1,0 +1,101 @@
+// The turns of the fibers: compiled once, and linked into every library of kernels.
+
+Index threadIdx, blockIdx, blockDim, gridDim;
+
+namespace emulation {
+const size_t STACK = 32 << 10;
+
+jmp_buf scheduler, places[MOST];
+int current, threads, any;
+Meeting block, warps[MOST / 32];
+unsigned long long slots[MOST];
+unsigned operands[MOST][6];
+
+// A fiber's first step is by its context; later ones by jumps, which cost no system call.
+static ucontext_t origin, fibers[MOST];
+static bool begun[MOST], done[MOST];
+static char* stacks;
+static int running;
+static void (*kernel)(const long long*);
+static const long long* words;
+
+/** One block after the other. */
+static void body() {
+  while (true) {
+    kernel(words);
+    done[current] = true;
+    running--;
+    rest();
+  }
+}
+
+static void step(int fiber) {
+  current = fiber;
+  threadIdx.x = fiber;
+  if (_setjmp(scheduler) == 0) {
+    if (begun[fiber]) {
+      _longjmp(places[fiber], 1);
+    }
+    begun[fiber] = true;
+    swapcontext(&origin, &fibers[fiber]);
+  }
+}
+
+/** False where threads wait for each other that never meet. */
+static bool run(bool backwards) {
+  for (int t = 0; t < threads; t++) {
+    // One that has not come to its end still waits in an earlier block.
+    if (!done[t]) {
+      getcontext(&fibers[t]);
+      fibers[t].uc_stack.ss_sp = stacks + t * STACK;
+      fibers[t].uc_stack.ss_size = STACK;
+      fibers[t].uc_link = nullptr;
+      makecontext(&fibers[t], body, 0);
+      begun[t] = false;
+    }
+    done[t] = false;
+  }
+  running = threads;
+  block = Meeting();
+  memset(warps, 0, sizeof(warps));
+  for (long round = 0; running > 0; round++) {
+    if (round > 1000000) {
+      return false;
+    }
+    for (int i = 0; i < threads; i++) {
+      int t = backwards ? threads - 1 - i : i;
+      if (!done[t]) {
+        step(t);
+      }
+    }
+  }
+  return block.arrived == 0;
+}
+}  // namespace emulation
+
+extern "C" int launch(
+    void (*kernel)(const long long*), int meets, int blocks, int threads, const long long* words,
+    int backwards) {
+  if (emulation::stacks == nullptr) {
+    emulation::stacks = (char*)malloc(emulation::MOST * emulation::STACK);
+  }
+  emulation::kernel = kernel;
+  emulation::words = words;
+  emulation::threads = threads;
+  gridDim.x = blocks;
+  blockDim.x = threads;
+  for (int b = 0; b < blocks; b++) {
+    blockIdx.x = backwards ? blocks - 1 - b : b;
+    if (meets) {
+      if (!emulation::run(backwards)) {
+        return 1;
+      }
+    } else {
+      for (int t = 0; t < threads; t++) {
+        threadIdx.x = backwards ? threads - 1 - t : t;
+        kernel(words);
+      }
+    }
+  }
+  return 0;
+}

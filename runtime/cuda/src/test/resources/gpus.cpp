@@ -1,0 +1,158 @@
+// The turns of the fibers: compiled once, and linked into every library of kernels.
+
+Index threadIdx, blockIdx, blockDim, gridDim;
+
+namespace gpus {
+const size_t STACK = 24 << 10;
+const int STANDSTILL = 10000;
+
+struct Rank {
+  Step* steps;
+  int count, step, next, running;
+};
+
+std::vector<Multicast> multicasts;
+jmp_buf scheduler;
+Fiber* current;
+unsigned long long state;
+static ucontext_t origin;
+static std::vector<Fiber*> live, spare;
+static bool ended;
+
+/** Gives the current fiber a turn. */
+static void resume() {
+  if (_setjmp(scheduler) == 0) {
+    if (current->begun) {
+      _longjmp(current->place, 1);
+    }
+    current->begun = true;
+    swapcontext(&origin, &current->context);
+  }
+}
+
+/** One thread after the other. */
+static void body() {
+  while (true) {
+    current->step->kernel(current->step->words);
+    fence();
+    ended = true;
+    rest();
+  }
+}
+
+static Fiber* fresh() {
+  Fiber* fiber = new Fiber();
+  getcontext(&fiber->context);
+  fiber->context.uc_stack.ss_sp = malloc(STACK);
+  fiber->context.uc_stack.ss_size = STACK;
+  fiber->context.uc_link = nullptr;
+  makecontext(&fiber->context, body, 0);
+  return fiber;
+}
+
+static void begin(Rank& rank, int index) {
+  Step& step = rank.steps[rank.step];
+  if (step.kernel == nullptr) {
+    memcpy((void*)step.words[0], (const void*)step.words[1], step.words[2]);
+    return;
+  }
+  Block* block = new Block{rank.next, (int)step.threads, (int)step.threads};
+  for (int t = 0; t < step.threads; t++) {
+    Fiber* fiber;
+    if (spare.empty()) {
+      fiber = fresh();
+    } else {
+      fiber = spare.back();
+      spare.pop_back();
+    }
+    fiber->rank = index;
+    fiber->thread = t;
+    fiber->block = block;
+    fiber->step = &step;
+    live.push_back(fiber);
+  }
+  rank.running++;
+}
+
+/** Begins a block, if one may: a few at once, and a step's only when the one before has ended. */
+static bool advance(Rank& rank, int index) {
+  if (rank.step == rank.count || rank.running == 2) {
+    return false;
+  }
+  Step& step = rank.steps[rank.step];
+  if (rank.next < step.blocks) {
+    begin(rank, index);
+    rank.next++;
+    return true;
+  }
+  if (rank.running == 0) {
+    rank.step++;
+    rank.next = 0;
+    return true;
+  }
+  return false;
+}
+}  // namespace gpus
+
+extern "C" void multicast(char* base, long long bytes, int ranks, char** members) {
+  gpus::multicasts.push_back({base, bytes, std::vector<char*>(members, members + ranks)});
+}
+
+/** Returns how often fibers took turns; -1 where it was more often than the limit. */
+extern "C" long long run(
+    int ranks, gpus::Step** steps, const int* counts, long long seed, long long limit) {
+  using namespace gpus;
+  state = seed * 0x9e3779b97f4a7c15ull + 1;
+  live.clear();
+  std::vector<Rank> all;
+  for (int r = 0; r < ranks; r++) {
+    all.push_back({steps[r], counts[r], 0, 0, 0});
+  }
+  int still = ranks;
+  for (long long turn = 0; turn < limit; turn++) {
+    // Now and then a rank gets on with its next block; that of slow ones later.
+    if (live.empty() || draw(64) == 0) {
+      int first = draw(ranks);
+      bool more = false;
+      for (int i = 0; i < ranks && (i == 0 || live.empty()); i++) {
+        int r = (first + i) % ranks;
+        more |= advance(all[r], r);
+      }
+      if (live.empty()) {
+        bool done = !more;
+        for (Rank& rank : all) {
+          done &= rank.step == rank.count;
+        }
+        if (done) {
+          return turn;
+        }
+        continue;
+      }
+    }
+    // Ranks stand still for a while, so that others get as far ahead as they may.
+    if (turn % STANDSTILL == 0) {
+      still = draw(ranks + 1);
+    }
+    int chosen = draw(live.size());
+    for (int i = 0; i < 16 && live[chosen]->rank == still; i++) {
+      chosen = draw(live.size());
+    }
+    current = live[chosen];
+    threadIdx.x = current->thread;
+    blockIdx.x = current->block->index;
+    blockDim.x = current->step->threads;
+    gridDim.x = current->step->blocks;
+    ended = false;
+    resume();
+    if (ended) {
+      if (--current->block->left == 0) {
+        delete current->block;
+        all[current->rank].running--;
+      }
+      spare.push_back(current);
+      live[chosen] = live.back();
+      live.pop_back();
+    }
+  }
+  return -1;
+}
