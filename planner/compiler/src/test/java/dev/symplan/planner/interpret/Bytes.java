@@ -1,6 +1,5 @@
 package dev.symplan.planner.interpret;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeMap;
 
@@ -29,23 +28,22 @@ final class Bytes {
         begin >= 0 && begin + length <= size, "bytes %s to %s of %s", begin, begin + length, size);
   }
 
-  List<Piece> read(long begin, long length) {
+  /** Adds what some bytes hold to what was read before them. */
+  void read(long begin, long length, List<Piece> found) {
     check(begin, length);
-    var found = new ArrayList<Piece>();
     if (length == 0) {
-      return found;
+      return;
     }
     long at = begin;
     for (var entry : pieces.tailMap(pieces.floorKey(begin)).entrySet()) {
       long inside = at - entry.getKey();
       long count = Math.min(entry.getValue().length() - inside, begin + length - at);
-      found.add(entry.getValue().part(inside, count));
+      Piece.append(found, entry.getValue().part(inside, count));
       at += count;
       if (at == begin + length) {
         break;
       }
     }
-    return found;
   }
 
   void write(long begin, Piece piece) {
@@ -62,11 +60,21 @@ final class Bytes {
       long at = begin;
       for (var piece : all) {
         if (piece.length() > 0) {
-          pieces.put(at, piece);
-          at += piece.length();
+          at = put(at, piece);
         }
       }
     }
+  }
+
+  /** One piece with the one before it, if it goes on there: runs of a tensor are many. */
+  private long put(long at, Piece piece) {
+    var before = pieces.lowerEntry(at);
+    if (before != null && before.getValue().isFollowedBy(piece)) {
+      pieces.put(before.getKey(), before.getValue().and(piece));
+    } else {
+      pieces.put(at, piece);
+    }
+    return at + piece.length();
   }
 
   private void cut(long at) {

@@ -19,6 +19,25 @@ record Piece(long token, long from, long length) {
     return new Piece(token, from + begin, count);
   }
 
+  /** {@return whether the bytes of another piece are the next ones of the same} */
+  boolean isFollowedBy(Piece next) {
+    return next.token == token && next.from == from + length;
+  }
+
+  /** {@return one piece with those that follow it} */
+  Piece and(Piece next) {
+    return new Piece(token, from, length + next.length);
+  }
+
+  /** Adds a piece, as one with the last where it goes on there. */
+  static void append(List<Piece> pieces, Piece piece) {
+    if (!pieces.isEmpty() && pieces.getLast().isFollowedBy(piece)) {
+      pieces.set(pieces.size() - 1, pieces.getLast().and(piece));
+    } else {
+      pieces.add(piece);
+    }
+  }
+
   /** {@return elements that are all the same, in whatever order they lie} */
   static List<Piece> zeros(long count, int width) {
     return Collections.nCopies((int) count, new Piece(mix(0, "zeros"), 0, width));

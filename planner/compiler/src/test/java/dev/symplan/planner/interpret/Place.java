@@ -82,16 +82,21 @@ final class Place {
 
   /** {@return bytes as they would lie without what is between the rows} */
   List<Piece> bytes(long offset, long count) {
-    if (row == Long.MAX_VALUE) {
-      return space.read(begin + offset, count);
-    }
     var pieces = new ArrayList<Piece>();
+    read(offset, count, pieces);
+    return pieces;
+  }
+
+  private void read(long offset, long count, List<Piece> into) {
+    if (row == Long.MAX_VALUE) {
+      space.read(begin + offset, count, into);
+      return;
+    }
     for (long at = offset; at < offset + count; ) {
       long step = Math.min(row - at % row, offset + count - at);
-      pieces.addAll(space.read(begin + inRows(at), step));
+      space.read(begin + inRows(at), step, into);
       at += step;
     }
-    return pieces;
   }
 
   private void put(long offset, List<Piece> pieces) {
@@ -118,7 +123,7 @@ final class Place {
       return List.of(new Piece(samples(type), 0, type.bytes()));
     }
     var pieces = new ArrayList<Piece>();
-    layout.forEach(offset -> pieces.addAll(bytes(offset, layout.run())));
+    layout.forEach(offset -> read(offset, layout.run(), pieces));
     return pieces;
   }
 
@@ -180,7 +185,7 @@ final class Place {
     check(type);
     var pieces = new ArrayList<Piece>();
     var layout = Layout.ofMemory(type);
-    layout.forEach(offset -> pieces.addAll(bytes(offset, layout.run())));
+    layout.forEach(offset -> read(offset, layout.run(), pieces));
     return Piece.hash(pieces);
   }
 
