@@ -6,7 +6,7 @@ import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import org.junit.jupiter.api.Test;
 
-/** What {@link FuzzTest} found, one test for each mistake. */
+/** What {@code FuzzTest} found, one test for each mistake. */
 class FoundTest {
   private static void check(String text, CompileOptions options) {
     check(text, options, ImmutableMap.of());

@@ -35,7 +35,7 @@ public final class LocalProgram {
 
   /** {@return the ops that programs are made of} */
   public static ImmutableList<OpDef> ops() {
-    return FuzzTest.executable().stream()
+    return ExecutableOps.all().stream()
         .filter(op -> op.collective().isEmpty() && !op.schema().mutates())
         .filter(op -> !op.name().namespace().startsWith("_c10d"))
         .collect(ImmutableList.toImmutableList());

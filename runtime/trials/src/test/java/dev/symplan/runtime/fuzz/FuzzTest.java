@@ -2,14 +2,10 @@ package dev.symplan.runtime.fuzz;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.ir.aten.BuiltinOps;
-import dev.symplan.ir.op.CollectiveSpec;
-import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.InferRule;
-import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -72,42 +68,6 @@ class FuzzTest {
   private final AtomicInteger fused = new AtomicInteger();
   private final AtomicInteger fusedByRows = new AtomicInteger();
 
-  /** {@return the ops that have all it takes to be run here} */
-  static ImmutableList<OpDef> executable() {
-    var registry = BuiltinOps.registry();
-    return registry.names().stream()
-        .map(name -> registry.find(name).orElseThrow())
-        .filter(FuzzTest::isExecutable)
-        .collect(ImmutableList.toImmutableList());
-  }
-
-  static Generator generator() {
-    return new Generator(
-        executable().stream()
-            .filter(op -> op.collective().isEmpty())
-            .filter(op -> !op.name().namespace().startsWith("_c10d"))
-            .collect(ImmutableList.toImmutableList()));
-  }
-
-  private static boolean isExecutable(OpDef def) {
-    return def.rule().isPresent()
-        // Cuts put it in, where it fits the inputs and outputs.
-        && !def.has(OpTrait.BORDER)
-        // Modules with loops that it stands for do not run: hlo::while_condition is in them.
-        && !def.name().toString().equals("hlo::while")
-        // Plans have functional collectives in their place.
-        && def.collective().flatMap(CollectiveSpec::foreign).isEmpty()
-        && def.collective().filter(spec -> spec.kind() == Kind.CUSTOM).isEmpty()
-        && (def.collective().isPresent()
-            || HostKernels.find(def.name()).isPresent()
-            || isView(def));
-  }
-
-  private static boolean isView(OpDef def) {
-    return !def.schema().mutates()
-        && def.schema().params().stream().anyMatch(p -> !p.alias().toString().isEmpty());
-  }
-
   /** A copy that takes its time, so that ranks and streams get apart. */
   private static void slow(HostCall call) {
     call.result().copyFrom(call.tensor("input"));
@@ -135,8 +95,8 @@ class FuzzTest {
 
   @Test
   void plannedExecutionGivesTheBitsOfDirectEvaluation() throws InterruptedException {
-    var all = executable();
-    var generator = generator();
+    var all = ExecutableOps.all();
+    var generator = ExecutableOps.generator();
     System.out.printf("%s programs over %s ops from seed %s%n", GRAPHS, all.size(), SEED);
     var next = new AtomicLong(SEED);
     var threads = new ArrayList<Thread>();
