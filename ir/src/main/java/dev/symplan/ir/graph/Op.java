@@ -121,7 +121,7 @@ public final class Op {
     return new OpCall(def, args);
   }
 
-  /** {@return what people call it: the name of its first result, or else of its op} */
+  /** {@return its name for people: that of its first result, or else of its op} */
   public String label() {
     return results.isEmpty() || results.getFirst().name().isEmpty()
         ? def.name().name()
@@ -130,7 +130,7 @@ public final class Op {
 
   /** {@return the collective that this op is, if it is one} */
   public Optional<CollectiveCall> collective() {
-    return call().collective();
+    return def.collective().map(spec -> new CollectiveCall(spec, call()));
   }
 
   /** {@return the only result} */
@@ -214,8 +214,8 @@ public final class Op {
   }
 
   /**
-   * {@return what the op's rule says of its results: types, and which are views of which argument;
-   * without a rule, the annotated types, in storage of their own unless the result is an argument}
+   * {@return the results by the op's rule: types, and which are views of which argument; without a
+   * rule, the annotated types, in storage of their own unless the result is an argument}
    */
   public ImmutableList<OpResult> infer() {
     // Threads that race here compute the same.

@@ -5,14 +5,13 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Maps;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.graph.Graph;
-import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.planner.machine.DomainGroups;
 import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Topology.Reach;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -20,7 +19,7 @@ import java.util.stream.Stream;
  *
  * @param byName the program's groups, and those that hierarchical collectives may use
  * @param reaches how the ranks of each group lie, by name
- * @param domains what a group between NVLink domains consists of, by name
+ * @param domains the parts of each group between NVLink domains, by name
  */
 public record JobGroups(
     Topology topology,
@@ -54,12 +53,10 @@ public record JobGroups(
 
   /** {@return the program's groups, and others that collectives of its planned graphs name} */
   public ImmutableList<ProcessGroup> used(List<ProcessGroup> declared, List<Graph> graphs) {
-    var used =
-        graphs.stream()
-            .flatMap(graph -> graph.ops().stream())
-            .flatMap(op -> op.collective().stream())
-            .map(CollectiveCall::group)
-            .collect(Collectors.toSet());
+    var used = new HashSet<String>();
+    for (var graph : graphs) {
+      graph.ops().forEach(op -> op.collective().ifPresent(call -> used.add(call.group())));
+    }
     return Stream.concat(
             declared.stream(),
             domains.values().stream()
@@ -78,7 +75,7 @@ public record JobGroups(
     return Objects.requireNonNull(reaches.get(name));
   }
 
-  /** {@return what a group consists of, if it has as many ranks in each of several domains} */
+  /** {@return the parts of a group, if it has as many ranks in each of several domains} */
   public Optional<DomainGroups> domains(String name) {
     return Optional.ofNullable(domains.get(name));
   }

@@ -39,29 +39,36 @@ final class FusionRules {
             case Step.Compute(int op) when behind -> ImmutableIntArray.of(op);
             case Step.Compute _, Step.Start _, Step.Join _ -> ImmutableIntArray.of();
           };
-      if (!ops.isEmpty() && rules.goByRows(s, ops)) {
-        rules.checkAddresses(s, ops);
+      if (!ops.isEmpty()) {
+        rules.check(s, ops);
       }
     }
   }
 
-  private boolean goByRows(int step, ImmutableIntArray ops) {
+  private void check(int step, ImmutableIntArray ops) {
+    var all = ops.stream().mapToObj(facts::op).collect(ImmutableList.toImmutableList());
+    int rows = Rows.shared(all);
+    if (goByRows(step, ops, all, rows)) {
+      checkAddresses(step, ops, rows);
+    }
+  }
+
+  private boolean goByRows(int step, ImmutableIntArray ops, ImmutableList<Op> all, int rows) {
     for (int i = 0; i < ops.length(); i++) {
-      if (!isPure(facts.op(ops.get(i)))) {
+      if (!isPure(all.get(i))) {
         return cannot(step, ops, i);
       }
     }
-    var all = ops(ops);
-    int rows = Rows.shared(all);
-    var made = new HashSet<Value>();
+    var made = new HashSet<Integer>();
     for (int i = 0; i < ops.length(); i++) {
       var op = all.get(i);
       boolean fits = rows > 0 || op.results().getFirst().tensor().rank() == 0;
       for (var value : op.operands()) {
         // A value with rows in the step must be read by rows, not through another view of it; an
         // op that pairs elements must get pairs.
-        fits &= made.contains(value) || !isMadeIn(ops, value);
-        fits &= !made.contains(value) || rows == 0 || Rows.carries(op, value, rows);
+        boolean isMade = made.contains(value.id());
+        fits &= isMade || !isMadeIn(ops, value);
+        fits &= !isMade || rows == 0 || Rows.carries(op, value, rows);
         fits &=
             !op.def().has(OpTrait.ELEMENTWISE)
                 || !value.isTensor()
@@ -70,7 +77,7 @@ final class FusionRules {
       if (!fits) {
         return cannot(step, ops, i);
       }
-      made.addAll(op.results());
+      op.results().forEach(result -> made.add(result.id()));
     }
     return true;
   }
@@ -92,10 +99,6 @@ final class FusionRules {
     return false;
   }
 
-  private ImmutableList<Op> ops(ImmutableIntArray ops) {
-    return ops.stream().mapToObj(facts::op).collect(ImmutableList.toImmutableList());
-  }
-
   private static boolean isPure(Op op) {
     return (op.def().has(OpTrait.ELEMENTWISE) && op.results().size() == 1
             || op.def().has(OpTrait.ROWWISE))
@@ -104,8 +107,7 @@ final class FusionRules {
         && op.results().stream().allMatch(value -> value.isTensor() && value.tensor().numel() > 0);
   }
 
-  private void checkAddresses(int step, ImmutableIntArray ops) {
-    int rows = Rows.shared(ops(ops));
+  private void checkAddresses(int step, ImmutableIntArray ops, int rows) {
     for (int writer = 0; writer < ops.length(); writer++) {
       for (int result : facts.fresh(ops.get(writer))) {
         for (int other = 0; other < ops.length(); other++) {

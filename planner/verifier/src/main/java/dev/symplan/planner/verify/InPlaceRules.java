@@ -177,6 +177,9 @@ final class InPlaceRules {
 
   /** Sweeps over the ranges, so that coalesced collectives of many tensors stay cheap. */
   private void checkApart(int op, List<Use> uses) {
+    if (uses.size() < 2) {
+      return;
+    }
     uses.removeIf(use -> facts.begin(use.value()) == facts.end(use.value()));
     uses.sort(
         Comparator.comparingInt((Use use) -> facts.space(use.value()))

@@ -41,6 +41,7 @@ public final class Aliases {
   private final int[] storageOf;
   private final long[] offsetOf;
   private final boolean[] isView;
+  private final boolean[] runs;
   private final List<Storage> storages = new ArrayList<>();
   private final Families families;
 
@@ -49,6 +50,7 @@ public final class Aliases {
     this.storageOf = new int[graph.valueCount()];
     this.offsetOf = new long[graph.valueCount()];
     this.isView = new boolean[graph.ops().size()];
+    this.runs = new boolean[graph.ops().size()];
     Arrays.fill(storageOf, -1);
     this.families = new Families(this::id);
   }
@@ -86,6 +88,7 @@ public final class Aliases {
       }
     }
     isView[index] = onlyViews && !op.results().isEmpty();
+    runs[index] = !isView[index] && !op.def().has(OpTrait.WAIT);
     families.visit(op, index, storages.size());
   }
 
@@ -135,6 +138,11 @@ public final class Aliases {
     return storages.get(storageOf[value.id()]);
   }
 
+  /** {@return whether a tensor is what its storage is defined as} */
+  public boolean defines(Value value) {
+    return of(value).value().id() == value.id();
+  }
+
   /** {@return the storage's number, or -1 for what has none} */
   public int id(Value value) {
     return storageOf[value.id()];
@@ -145,7 +153,7 @@ public final class Aliases {
     return families;
   }
 
-  /** {@return what the storages have in common that the value may be in; -1 for what has none} */
+  /** {@return the number that all storages share in which the value may be; -1 if it has none} */
   public int family(Value value) {
     return families.of(id(value));
   }
@@ -167,6 +175,6 @@ public final class Aliases {
 
   /** {@return whether an op does something at run time: it is neither a view nor a wait} */
   public boolean runs(int op) {
-    return !isView[op] && !graph.ops().get(op).def().has(OpTrait.WAIT);
+    return runs[op];
   }
 }

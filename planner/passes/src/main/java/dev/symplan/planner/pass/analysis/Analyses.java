@@ -4,10 +4,19 @@ import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.JoinedMakers;
 import dev.symplan.planner.machine.Variant;
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 
 /** The analyses of one graph. Each is made when it is first needed, and kept. */
 public final class Analyses {
@@ -15,11 +24,13 @@ public final class Analyses {
   private final SpaceChoice spaces;
   private final CostModel costs;
   private final boolean fuse;
+  private final Supplier<Map<OpDef, List<Op>>> byDef;
   private final Supplier<Aliases> aliases;
   private final Supplier<Uses> uses;
   private final Supplier<ImmutableList<Collective>> collectives;
   private final Supplier<Fusion> fusion;
   private final Supplier<OverlapWindows> overlap;
+  private final Supplier<ImmutableList<Optional<EpilogueOps>>> epilogues;
   private final Supplier<ExternalOutputs> externalOutputs;
   private final Supplier<OperandConstraints> constraints;
 
@@ -32,15 +43,26 @@ public final class Analyses {
     this.spaces = spaces;
     this.costs = costs;
     this.fuse = fuse;
+    this.byDef = Suppliers.memoize(() -> byDef(graph));
     this.aliases = Suppliers.memoize(() -> Aliases.of(graph));
     this.uses = Suppliers.memoize(() -> Uses.of(graph, aliases()));
     this.collectives = Suppliers.memoize(() -> Collective.allOf(graph.ops()));
     this.fusion = Suppliers.memoize(() -> Fusion.of(graph, aliases(), uses(), fuse));
     this.overlap = Suppliers.memoize(() -> OverlapWindows.of(this, costs));
+    this.epilogues = Suppliers.memoize(() -> EpilogueOps.allOf(this));
     this.externalOutputs = Suppliers.memoize(() -> ExternalOutputs.of(aliases(), spaces));
     this.constraints =
         Suppliers.memoize(
             () -> OperandConstraints.of(aliases(), collectives(), spaces, externalOutputs()));
+  }
+
+  /** By identity: definitions have many parts. */
+  private static Map<OpDef, List<Op>> byDef(Graph graph) {
+    var byDef = new IdentityHashMap<OpDef, List<Op>>();
+    for (var op : graph.ops()) {
+      byDef.computeIfAbsent(op.def(), _ -> new ArrayList<>()).add(op);
+    }
+    return byDef;
   }
 
   /** {@return the analyses of another graph with the same inputs and outputs} */
@@ -50,6 +72,18 @@ public final class Analyses {
 
   public Graph graph() {
     return graph;
+  }
+
+  /** {@return the ops whose definitions meet a condition, those of each definition together} */
+  public Stream<Op> ops(Predicate<OpDef> condition) {
+    return byDef.get().entrySet().stream()
+        .filter(entry -> condition.test(entry.getKey()))
+        .flatMap(entry -> entry.getValue().stream());
+  }
+
+  /** {@return whether the graph has an op whose definition meets a condition} */
+  public boolean hasOp(Predicate<OpDef> condition) {
+    return byDef.get().keySet().stream().anyMatch(condition);
   }
 
   public SpaceChoice spaces() {
@@ -101,6 +135,11 @@ public final class Analyses {
           int storage = aliases().id(value);
           return storage < 0 || fusion().isPassing(storage) ? JoinedMakers.PASSES : storage;
         });
+  }
+
+  /** {@return the ops behind a collective that could run in its kernel, if there are such} */
+  public Optional<EpilogueOps> epilogue(int k) {
+    return epilogues.get().get(k);
   }
 
   public ExternalOutputs externalOutputs() {

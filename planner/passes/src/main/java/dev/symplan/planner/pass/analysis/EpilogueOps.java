@@ -12,6 +12,7 @@ import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.plan.Epilogue;
 import java.util.HashSet;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /**
  * The ops that could run in the kernel of the collective before them: they run as one step right
@@ -19,7 +20,7 @@ import java.util.Optional;
  *
  * @param bytes that they read and write in memory, apart from what is reduced
  * @param stored whether other ops, or the caller, read what is reduced, too
- * @param micros what they take as a kernel of their own, in µs
+ * @param micros the time that they take as a kernel of their own, in µs
  */
 public record EpilogueOps(long bytes, boolean stored, double micros) {
 
@@ -28,14 +29,22 @@ public record EpilogueOps(long bytes, boolean stored, double micros) {
     return collective.kind() == Kind.ALL_REDUCE && collective.operands().size() == 1;
   }
 
-  /** {@return the ops behind a collective that could run in its kernel, if there are such} */
-  public static Optional<EpilogueOps> of(Analyses analyses, int k) {
+  /** {@return for each collective, the ops behind it that could run in its kernel} */
+  static ImmutableList<Optional<EpilogueOps>> allOf(Analyses analyses) {
+    return IntStream.range(0, analyses.collectives().size())
+        .mapToObj(k -> of(analyses, k))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private static Optional<EpilogueOps> of(Analyses analyses, int k) {
     var collective = analyses.collectives().get(k);
+    if (!mayFollow(collective)) {
+      return Optional.empty();
+    }
     var window = analyses.overlap().window(k);
     int position = window.given() + 1;
     var units = analyses.overlap().units();
-    if (!mayFollow(collective)
-        || window.needed() != position
+    if (window.needed() != position
         || position >= units.size()
         || !analyses.aliases().families().isAlone(reduced(analyses, collective))
         || !goByRows(analyses, collective, units.get(position))) {
@@ -55,7 +64,7 @@ public record EpilogueOps(long bytes, boolean stored, double micros) {
     return micros - addedMicros(costs);
   }
 
-  /** {@return what they add to the time of the collective's kernel, in µs} */
+  /** {@return the time that they add to the collective's kernel, in µs} */
   public double addedMicros(CostModel costs) {
     return costs.streamedMicros(bytes);
   }

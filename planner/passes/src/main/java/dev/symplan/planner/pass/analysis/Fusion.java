@@ -101,15 +101,11 @@ public final class Fusion {
         op.operands().forEach(value -> mark(viewed, value));
       }
       for (var result : op.results()) {
-        if (aliases.id(result) >= 0 && !isDefinition(result)) {
+        if (aliases.id(result) >= 0 && !aliases.defines(result)) {
           mark(viewed, result);
         }
       }
     }
-  }
-
-  private boolean isDefinition(Value value) {
-    return aliases.of(value).value().id() == value.id();
   }
 
   /** Whether nothing uses a storage from a position on, and the caller neither. */
@@ -150,7 +146,7 @@ public final class Fusion {
 
   /** Whether a result is a tensor in storage of its own. */
   private boolean isMade(Value result) {
-    return result.type() instanceof TensorType type && type.numel() > 0 && isDefinition(result);
+    return result.type() instanceof TensorType type && type.numel() > 0 && aliases.defines(result);
   }
 
   /** {@return the position after the longest run that begins at {@code from}} */
@@ -227,7 +223,7 @@ public final class Fusion {
   /**
    * Whether the op at {@code to} can follow those from {@code from} on, whatever their rows.
    *
-   * @param shapes what the ops before it make
+   * @param shapes the shapes of the results before it
    */
   private boolean mayJoin(int from, int to, HashSet<Object> shapes) {
     var op = op(to);

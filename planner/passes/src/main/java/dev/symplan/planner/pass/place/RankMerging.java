@@ -105,7 +105,7 @@ final class RankMerging {
     var result = graph.graph().ops().get(unit.get(position)).result();
     if (graph.arena(aliases.id(result)).isExternal()
         || merges.isShard(aliases.id(result))
-        || aliases.of(result).value().id() != result.id()) {
+        || !aliases.defines(result)) {
       return;
     }
     for (int i = position; i >= 0; i--) {
@@ -196,25 +196,28 @@ final class RankMerging {
    *     alike
    */
   void mergeConcatenations(boolean symmetricToo) {
-    long before = peakBytes();
+    boolean merged = false;
     for (int i = 0; i < graph.graph().ops().size(); i++) {
       var op = graph.graph().ops().get(i);
       if (schedule.stepOfOp().get(i) >= 0
           && op.def().has(OpTrait.CONCATENATION)
           && !fusion.isPassing(aliases.id(op.result()))) {
-        mergePieces(op, i, symmetricToo);
+        merged |= mergePieces(op, i, symmetricToo);
       }
     }
-    if (peakBytes() > before) {
-      merges = StorageMerges.apart(graph);
+    if (merged) {
+      var apart = StorageMerges.apart(graph);
+      merges = peakBytes() > life.peakBytes(apart.freeze()) ? apart : merges;
     }
   }
 
-  private void mergePieces(Op op, int index, boolean symmetricToo) {
+  /** {@return whether any piece became a part of the result} */
+  private boolean mergePieces(Op op, int index, boolean symmetricToo) {
     int to = aliases.id(op.result());
     if (graph.arena(to).isExternal()) {
-      return;
+      return false;
     }
+    boolean merged = false;
     var pieces = Concatenation.of(op);
     for (var piece : pieces) {
       int from = aliases.id(piece.value());
@@ -226,8 +229,10 @@ final class RankMerging {
           && life.diesIn(piece.value(), schedule.stepOfOp().get(index))
           && pieces.stream().filter(p -> aliases.id(p.value()) == from).count() == 1) {
         merges.join(from, to, piece.offset());
+        merged = true;
       }
     }
+    return merged;
   }
 
   private void merge(Value operand, Value result) {

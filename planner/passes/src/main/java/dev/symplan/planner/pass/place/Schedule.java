@@ -7,7 +7,6 @@ import com.google.common.primitives.Ints;
 import dev.symplan.planner.cost.Timeline;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.pass.PassContext;
-import dev.symplan.planner.pass.analysis.EpilogueOps;
 import dev.symplan.planner.pass.analysis.OverlapWindows;
 import dev.symplan.planner.pass.analysis.Prefetch;
 import dev.symplan.planner.pass.select.Realized;
@@ -80,7 +79,7 @@ public record Schedule(
         streams[k] = StreamKind.COMPUTE;
         start[k] = place.given() + 1;
         bound = start[k] + 1;
-        added[start[k]] = EpilogueOps.of(graph.analyses(), k).orElseThrow().addedMicros(costs);
+        added[start[k]] = graph.analyses().epilogue(k).orElseThrow().addedMicros(costs);
         continue;
       }
       int earliest = Math.max(Math.max(bound, place.earliest()), ahead.earliest(place));

@@ -1,5 +1,6 @@
 package dev.symplan.planner.pass.rewrite;
 
+import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
@@ -8,6 +9,7 @@ import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import java.util.Arrays;
 import java.util.Optional;
+import java.util.function.Supplier;
 
 /** The ops of one graph that make values, and those that read and write their storages. */
 final class DataFlow {
@@ -19,18 +21,22 @@ final class DataFlow {
   private final ImmutableList<Op> ops;
 
   /** By value, the op that gives it. */
-  private final int[] makers;
+  private final Supplier<int[]> makers = Suppliers.memoize(this::makers);
 
   DataFlow(Analyses graph) {
     this.graph = graph;
     this.aliases = graph.aliases();
     this.ops = graph.graph().ops();
-    this.makers = new int[graph.graph().valueCount()];
+  }
+
+  private int[] makers() {
+    var makers = new int[graph.graph().valueCount()];
     Arrays.fill(makers, NONE);
     for (int i = 0; i < ops.size(); i++) {
       int index = i;
       ops.get(i).results().forEach(result -> makers[result.id()] = index);
     }
+    return makers;
   }
 
   /**
@@ -71,12 +77,12 @@ final class DataFlow {
 
   /** {@return the op that gives a value; {@link #NONE} for an input} */
   int maker(Value value) {
-    return makers[value.id()];
+    return makers.get()[value.id()];
   }
 
   /** {@return the value that a view shows; empty for other values} */
   Optional<Value> base(Value view) {
-    int maker = makers[view.id()];
+    int maker = maker(view);
     if (maker == NONE || !aliases.isView(maker)) {
       return Optional.empty();
     }

@@ -48,7 +48,14 @@ public final class FoldMasks extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return state.mapGraphs(own -> new Folding(own).run());
+    return state.mapGraphs(FoldMasks::run);
+  }
+
+  private static Graph run(Analyses own) {
+    return own.ops(def -> AttentionOps.bias(def).isPresent())
+            .anyMatch(op -> Folding.mask(op).isPresent())
+        ? new Folding(own).run()
+        : own.graph();
   }
 
   private static final class Folding {
@@ -62,9 +69,6 @@ public final class FoldMasks extends GraphPass {
     }
 
     Graph run() {
-      if (graph.ops().stream().noneMatch(op -> mask(op).isPresent())) {
-        return graph;
-      }
       var copier = new GraphCopier(graph);
       for (var op : graph.ops()) {
         var args = mask(op).flatMap(mask -> folded(op, mask));

@@ -65,18 +65,22 @@ final class ForwardCopies extends GraphSearch {
 
   /** {@return the graph without buffers of which each read is known} */
   static Graph run(Analyses own) {
-    if (own.graph().ops().stream().allMatch(op -> copy(op).isEmpty())) {
+    if (!own.hasOp(ForwardCopies::copies)) {
       return own.graph();
     }
     var forward = new ForwardCopies(own);
-    return forward.buffers.isEmpty() ? own.graph() : forward.forward();
+    return forward.buffers.isEmpty() ? own.graph() : Normalize.removeDeadCode(forward.forward());
   }
 
   /** A copy of one tensor into another. */
   private record Copy(Value target, Value source) {}
 
+  private static boolean copies(OpDef def) {
+    return def.name().toString().equals("aten::copy_");
+  }
+
   private static Optional<Copy> copy(Op op) {
-    return op.def().name().toString().equals("aten::copy_")
+    return copies(op.def())
         ? Optional.of(
             new Copy(
                 op.args().get(0).operands().getFirst(), op.args().get(1).operands().getFirst()))

@@ -10,6 +10,7 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpCall;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 import java.util.Optional;
 import java.util.Set;
@@ -38,8 +39,8 @@ final class FusedCollective {
     this.emitter = emitter;
   }
 
-  static boolean is(Op op) {
-    var name = op.def().name();
+  static boolean is(OpDef def) {
+    var name = def.name();
     return name.namespace().equals("symm_mem") && NAMES.contains(name.name());
   }
 

@@ -44,9 +44,7 @@ public final class GatherFirst extends GraphPass {
   }
 
   private static Graph run(Analyses own) {
-    return own.graph().ops().stream().anyMatch(op -> op.def() == GATHER)
-        ? new Search(own).run()
-        : own.graph();
+    return own.hasOp(def -> def == GATHER) ? new Search(own).run() : own.graph();
   }
 
   /** A part of the elementwise computation of gathered elements. */
@@ -62,7 +60,7 @@ public final class GatherFirst extends GraphPass {
      * The result of an op on elements.
      *
      * @param index the position of the op
-     * @param operands what stands for its operands
+     * @param operands the substitutes of its operands
      */
     record Made(int index, Op op, ImmutableList<Picked> operands) implements Picked {}
   }
@@ -168,7 +166,7 @@ public final class GatherFirst extends GraphPass {
           && op.def().rule().isPresent()
           && !op.def().hasEffect()
           && !op.def().schema().mutates()
-          && aliases.of(op.result()).value().equals(op.result());
+          && aliases.defines(op.result());
     }
 
     /** Whether a tensor has one size in a dimension, or none, and others as if it were repeated. */

@@ -45,8 +45,8 @@ public final class Groups {
     boolean used =
         GraphChoice.distinct(graphOfRank).stream()
             .flatMap(graph -> graph.ops().stream())
-            .flatMap(op -> op.def().collective().stream())
-            .anyMatch(spec -> spec.group().isEmpty());
+            .anyMatch(
+                op -> op.def().collective().filter(spec -> spec.group().isEmpty()).isPresent());
     if (declared || !used) {
       return program;
     }

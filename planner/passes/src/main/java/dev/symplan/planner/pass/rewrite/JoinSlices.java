@@ -42,9 +42,7 @@ public final class JoinSlices extends GraphPass {
   }
 
   private static Graph run(Analyses own) {
-    return own.graph().ops().stream().anyMatch(op -> op.def() == SLICE_SCATTER)
-        ? new Search(own).run()
-        : own.graph();
+    return own.hasOp(def -> def == SLICE_SCATTER) ? new Search(own).run() : own.graph();
   }
 
   /**

@@ -20,6 +20,7 @@ import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.ArrayList;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
 
 /**
  * Gives large attention a form for which GPUs have fast kernels. Where cuDNN has one but for the
@@ -48,12 +49,13 @@ public final class LowerAttention extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return state.mapGraphs(own -> lower(own.graph(), Bounds.DEFAULT));
+    return state.mapGraphs(
+        own -> new Lowering(own.graph(), Bounds.DEFAULT).run(own.ops(AttentionOps::is)));
   }
 
   /** {@return the graph with large attention in another form; the same graph if it has none} */
   public static Graph lower(Graph graph, Bounds bounds) {
-    return new Lowering(graph, bounds).run();
+    return new Lowering(graph, bounds).run(graph.ops().stream());
   }
 
   private static final class Lowering {
@@ -79,8 +81,11 @@ public final class LowerAttention extends GraphPass {
       this.copier = new GraphCopier(graph);
     }
 
-    Graph run() {
-      if (graph.ops().stream().noneMatch(this::isSlow)) {
+    /**
+     * @param candidates all attention, and maybe other ops
+     */
+    Graph run(Stream<Op> candidates) {
+      if (candidates.noneMatch(this::isSlow)) {
         return graph;
       }
       read = new boolean[graph.valueCount()];

@@ -7,6 +7,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.aten.FsdpOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -81,6 +82,21 @@ public final class Normalize {
     return removeDeadCode(new Normalize(graph, aliases, groupSize, isWithinDomain).functionalize());
   }
 
+  /** {@return whether ops of such a definition may become others} */
+  static boolean mayChange(OpDef def) {
+    return FusedCollective.is(def)
+        || VariableAllToAll.is(def)
+        || FsdpOps.copies(def.schema())
+        || SeparateRows.haveDim(def)
+        || (def.collective().isPresent() && def.schema().mutates())
+        || def.collective().flatMap(CollectiveSpec::foreign).isPresent()
+        || isAutograd(def);
+  }
+
+  private static boolean isAutograd(OpDef def) {
+    return def.name().namespace().equals("_c10d_functional_autograd");
+  }
+
   private static OpDef builtin(String name) {
     return BuiltinOps.registry().get(name);
   }
@@ -114,7 +130,7 @@ public final class Normalize {
           && op.def().schema().mutates()
           && collective.get().kind() != Kind.CUSTOM) {
         makeFunctional(collective.get());
-      } else if (op.def().name().namespace().equals("_c10d_functional_autograd")) {
+      } else if (isAutograd(op.def())) {
         var name = op.def().name();
         var plain = functionalOf(op, new OpName("_c10d_functional", name.name(), name.overload()));
         copier.emit(op, plain, copier.now(op.args()));
@@ -129,9 +145,9 @@ public final class Normalize {
   private boolean takeApart(Op op, int at) {
     var emitter = new OpEmitter(copier, op, groupSize);
     try {
-      if (FusedCollective.is(op)) {
+      if (FusedCollective.is(op.def())) {
         FusedCollective.emit(emitter);
-      } else if (VariableAllToAll.is(op)) {
+      } else if (VariableAllToAll.is(op.def())) {
         VariableAllToAll.emit(emitter);
       } else if (FsdpOp.is(op)) {
         FsdpOp.emit(emitter);

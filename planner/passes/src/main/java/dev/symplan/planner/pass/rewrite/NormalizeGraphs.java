@@ -4,6 +4,7 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.joint.ProgramGraph;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
@@ -30,21 +31,20 @@ public final class NormalizeGraphs extends GraphPass {
 
   private static Graph run(Analyses own, PassContext context) {
     var functional =
-        Normalize.run(
-            own.graph(),
-            own.aliases(),
-            context::groupSize,
-            group -> context.reach(group).isWithinDomain());
-    var forwarded = Normalize.removeDeadCode(ForwardCopies.run(own.of(functional)));
-    return context.options().acrossGraphs() ? withoutBorders(forwarded) : forwarded;
+        own.hasOp(Normalize::mayChange)
+            ? Normalize.run(
+                own.graph(),
+                own.aliases(),
+                context::groupSize,
+                group -> context.reach(group).isWithinDomain())
+            : Normalize.removeDeadCode(own.graph());
+    var forwarded = ForwardCopies.run(own.of(functional));
+    boolean bordered = own.hasOp(def -> def.has(OpTrait.BORDER));
+    return context.options().acrossGraphs() && bordered ? withoutBorders(forwarded) : forwarded;
   }
 
   private static Graph withoutBorders(Graph graph) {
-    return graph.ops().stream().anyMatch(ProgramGraph::isBorder)
-        ? graph.withOps(
-            graph.ops().stream()
-                .filter(op -> !ProgramGraph.isBorder(op))
-                .collect(toImmutableList()))
-        : graph;
+    return graph.withOps(
+        graph.ops().stream().filter(op -> !ProgramGraph.isBorder(op)).collect(toImmutableList()));
   }
 }

@@ -3,6 +3,7 @@ package dev.symplan.planner.pass.rewrite;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Role;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 
 /**
@@ -12,11 +13,16 @@ import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 final class SeparateRows {
   private SeparateRows() {}
 
+  /** {@return whether ops of such a definition gather or scatter along a dimension of choice} */
+  static boolean haveDim(OpDef def) {
+    return def.name().namespace().equals("symplan")
+        && def.collective().filter(spec -> spec.has(Role.DIM)).isPresent();
+  }
+
   /** {@return whether slices that a graph gathers or scatters consist of separate rows} */
   static boolean has(Op op) {
-    return op.def().name().namespace().equals("symplan")
+    return haveDim(op.def())
         && op.collective()
-            .filter(call -> call.spec().has(Role.DIM))
             .filter(
                 call ->
                     !call.sliceDims()

@@ -8,6 +8,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.AttentionOps;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
@@ -35,7 +36,12 @@ public final class ShareHeads extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return state.mapGraphs(own -> share(own.graph()));
+    return state.mapGraphs(
+        own -> own.hasOp(ShareHeads::isForward) ? share(own.graph()) : own.graph());
+  }
+
+  private static boolean isForward(OpDef def) {
+    return AttentionOps.is(def) && !AttentionOps.isBackward(def);
   }
 
   /** {@return the graph whose attention shares heads; the same graph if none are repeated} */
@@ -70,13 +76,11 @@ public final class ShareHeads extends GraphPass {
     }
 
     Graph run() {
-      if (graph.ops().stream().noneMatch(Sharing::isForward)) {
-        return graph;
-      }
       int lastWrite = -1;
       for (int i = 0; i < graph.ops().size(); i++) {
         var op = graph.ops().get(i);
-        var args = isForward(op) ? shared(op, lastWrite) : Optional.<ImmutableList<Arg>>empty();
+        var args =
+            isForward(op.def()) ? shared(op, lastWrite) : Optional.<ImmutableList<Arg>>empty();
         if (args.isPresent()) {
           copier.emit(op, op.def(), args.get());
         } else {
@@ -88,10 +92,6 @@ public final class ShareHeads extends GraphPass {
       }
       var shared = copier.finish();
       return shared == graph ? graph : Normalize.removeDeadCode(shared);
-    }
-
-    private static boolean isForward(Op op) {
-      return AttentionOps.is(op.def()) && !AttentionOps.isBackward(op.def());
     }
 
     private static boolean writes(Op op) {

@@ -110,7 +110,7 @@ public final class SinkConversions extends GraphPass {
           && op.operands().getFirst().tensor().isContiguous()
           && op.operands().getFirst().tensor().sizes().equals(op.result().tensor().sizes())
           && aliases.of(op.operands().getFirst()).bytes() < op.result().tensor().bytes()
-          && aliases.of(op.result()).value().equals(op.result());
+          && aliases.defines(op.result());
     }
 
     private static boolean isPure(Op op) {

@@ -146,7 +146,7 @@ public final class SinkElementwise extends GraphPass {
       return op.results().size() == 1
           && op.result().isTensor()
           && isPure(op)
-          && aliases.of(op.result()).value().equals(op.result());
+          && aliases.defines(op.result());
     }
 
     private static boolean isPure(Op op) {

@@ -5,8 +5,8 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpCall;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 import java.util.Arrays;
 import java.util.Set;
@@ -63,8 +63,8 @@ final class VariableAllToAll {
     this.rows = input.tensor().size(0);
   }
 
-  static boolean is(Op op) {
-    var name = op.def().name();
+  static boolean is(OpDef def) {
+    var name = def.name();
     return name.namespace().equals("symm_mem") && NAMES.contains(name.name());
   }
 

@@ -45,7 +45,7 @@ public final class AttachEpilogues extends GraphPass {
     var graphs = state.get(RealizeOperands.REALIZED);
     var ops =
         graphs.stream()
-            .flatMap(graph -> EpilogueOps.of(graph.analyses(), k).stream())
+            .flatMap(graph -> graph.analyses().epilogue(k).stream())
             .collect(toImmutableList());
     if (ops.size() < graphs.size()) {
       return Epilogue.none(Epilogue.Reason.ROWS);

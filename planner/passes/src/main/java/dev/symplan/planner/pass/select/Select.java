@@ -19,7 +19,6 @@ import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
-import dev.symplan.planner.pass.analysis.EpilogueOps;
 import dev.symplan.planner.pass.analysis.OperandConstraints.OperandConstraint;
 import dev.symplan.planner.pass.analysis.Prefetch;
 import dev.symplan.planner.pass.select.ForcedVariants.Forced;
@@ -49,6 +48,24 @@ public final class Select {
       ImmutableList<Boolean> differs,
       Epilogue.Reason epilogue) {}
 
+  /**
+   * What all variants of one collective have in common.
+   *
+   * @param reach of the groups that the ranks' graphs name, the one that is in most domains
+   * @param bytes of the rank that sends most
+   * @param room the compute that may run beside it, in µs
+   * @param saved the time that an epilogue saves on the rank that gains least; NaN where one cannot
+   *     have it
+   */
+  private record Choice(
+      int k,
+      Collective collective,
+      Reach reach,
+      long bytes,
+      double room,
+      ImmutableList<Boolean> differs,
+      double saved) {}
+
   private final ImmutableList<Analyses> graphs;
   private final PassContext context;
   private final CompileOptions options;
@@ -74,7 +91,7 @@ public final class Select {
             .map(_ -> new Prefetch(context.options().prefetch()))
             .collect(ImmutableList.toImmutableList());
     for (int k = 0; k < select.graphs.getFirst().collectives().size(); k++) {
-      selections.add(select.choose(k, select.hideableMicros(k, ahead)));
+      selections.add(select.choose(select.choice(k, select.hideableMicros(k, ahead))));
     }
     return selections.build();
   }
@@ -94,21 +111,29 @@ public final class Select {
     return least;
   }
 
-  private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs, double room) {
-    var collective = graphs.getFirst().collectives().get(k);
-    var reach = widest(k);
+  private Choice choice(int k, double room) {
+    return new Choice(
+        k,
+        graphs.getFirst().collectives().get(k),
+        widest(k),
+        mostBytes(k),
+        room,
+        differences(k),
+        options.epilogues() && options.fusion() ? savedMicros(k) : Double.NaN);
+  }
+
+  private ImmutableList<Verdict> candidates(Choice choice) {
     var candidates = ImmutableList.<Verdict>builder();
-    for (var spec : VariantSpec.ofKind(collective.kind())) {
-      candidates.add(judge(k, collective, spec.variant(), reach, differs, room));
+    for (var spec : VariantSpec.ofKind(choice.collective().kind())) {
+      candidates.add(judge(choice, spec.variant()));
     }
     return candidates.build();
   }
 
-  private Selection choose(int k, double room) {
-    var collective = graphs.getFirst().collectives().get(k);
-    var differs = differences(k);
-    var candidates = candidates(k, differs, room);
-    var forced = forced(k, collective, candidates);
+  private Selection choose(Choice choice) {
+    var collective = choice.collective();
+    var candidates = candidates(choice);
+    var forced = forced(choice.k(), collective, candidates);
     var best =
         forced.orElseGet(
             () ->
@@ -123,14 +148,15 @@ public final class Select {
     return new Selection(
         best.variant(),
         verdicts.build(),
-        differs,
-        epilogue(k, best.variant(), transfer(k, best.variant()), room));
+        choice.differs(),
+        epilogue(choice, best.variant(), transfer(choice, best.variant())));
   }
 
-  private double transfer(int k, Variant variant) {
-    var collective = graphs.getFirst().collectives().get(k);
+  private double transfer(Choice choice, Variant variant) {
+    var collective = choice.collective();
     int tensors = collective.operands().size();
-    return costs.transferMicros(collective.kind(), variant, mostBytes(k), tensors, widest(k));
+    return costs.transferMicros(
+        collective.kind(), variant, choice.bytes(), tensors, choice.reach());
   }
 
   private long mostBytes(int k) {
@@ -142,29 +168,26 @@ public final class Select {
    *
    * @param transfer the predicted time of the collective by itself
    */
-  private Epilogue.Reason epilogue(int k, Variant variant, double transfer, double room) {
+  private Epilogue.Reason epilogue(Choice choice, Variant variant, double transfer) {
     if (!options.epilogues() || !options.fusion()) {
       return Epilogue.Reason.OFF;
     }
-    var collective = graphs.getFirst().collectives().get(k);
-    if (!VariantSpec.of(collective.kind(), variant).takesEpilogues()) {
+    if (!VariantSpec.of(choice.collective().kind(), variant).takesEpilogues()) {
       return Epilogue.Reason.VARIANT;
     }
-    double saved = savedMicros(k);
-    if (Double.isNaN(saved)) {
+    if (Double.isNaN(choice.saved())) {
       return Epilogue.Reason.ROWS;
     }
-    return besideMicros(variant, transfer, room) < transfer - saved
+    return besideMicros(variant, transfer, choice.room()) < transfer - choice.saved()
         ? Epilogue.Reason.BESIDE_COMPUTE
         : Epilogue.Reason.FUSED;
   }
 
-  /** The time that an epilogue saves on the rank that gains least; NaN where one cannot have it. */
   private double savedMicros(int k) {
     double least = Double.POSITIVE_INFINITY;
     for (var graph : graphs) {
-      var ops = EpilogueOps.of(graph, k);
-      least = Math.min(least, ops.map(own -> own.savedMicros(costs)).orElse(Double.NaN));
+      least =
+          Math.min(least, graph.epilogue(k).map(own -> own.savedMicros(costs)).orElse(Double.NaN));
     }
     return least;
   }
@@ -188,13 +211,9 @@ public final class Select {
         verdict.stagingMicros());
   }
 
-  private Verdict judge(
-      int k,
-      Collective collective,
-      Variant variant,
-      Reach reach,
-      List<Boolean> differs,
-      double room) {
+  private Verdict judge(Choice choice, Variant variant) {
+    int k = choice.k();
+    var kind = choice.collective().kind();
     // Rows may differ from rank to rank, and the names and other parts of groups.
     for (var graph : graphs) {
       var own = graph.collectives().get(k);
@@ -206,15 +225,15 @@ public final class Select {
             variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
       }
     }
-    double alone = transfer(k, variant);
+    double alone = transfer(choice, variant);
     double maker = graphs.stream().mapToDouble(g -> g.makerMicros(k, variant)).min().orElseThrow();
     double transfer = costs.behindMicros(alone, maker);
-    double saved = epilogue(k, variant, alone, room) == Epilogue.Reason.FUSED ? savedMicros(k) : 0;
+    double saved = epilogue(choice, variant, alone) == Epilogue.Reason.FUSED ? choice.saved() : 0;
     double shown =
         saved > 0
             ? Math.max(0, alone - saved)
-            : Math.min(transfer, shownMicros(variant, alone, room));
-    boolean same = VariantSpec.of(collective.kind(), variant).numerics().isSameOnAllRanks();
+            : Math.min(transfer, shownMicros(variant, alone, choice.room()));
+    boolean same = VariantSpec.of(kind, variant).numerics().isSameOnAllRanks();
     return new Verdict(
         variant,
         same ? Reason.SLOWER : Reason.NOT_NAMED,
@@ -222,13 +241,12 @@ public final class Select {
             saved == 0 && shown < transfer,
             saved,
             saved == 0 && maker > 0,
-            costs.isMeasured(collective.kind(), variant, reach),
+            costs.isMeasured(kind, variant, choice.reach()),
             same),
         shown,
-        staging(k, collective, variant, differs));
+        staging(choice, variant));
   }
 
-  /** Of the groups that the ranks' graphs name, the one that is in most domains. */
   private Reach widest(int k) {
     return graphs.stream()
         .map(graph -> context.reach(graph.collectives().get(k).group()))
@@ -260,7 +278,7 @@ public final class Select {
     return eligibility.takesSeveral(spec);
   }
 
-  /** {@return what is left of a transfer where {@code room} µs of compute may run beside it} */
+  /** {@return the exposed time of a transfer where {@code room} µs of compute may run beside it} */
   public double shownMicros(Variant variant, double transfer, double room) {
     return Math.min(transfer, besideMicros(variant, transfer, room));
   }
@@ -270,18 +288,19 @@ public final class Select {
     return costs.exposedMicros(variant, transfer, beside) + costs.forkJoinMicros();
   }
 
-  private double staging(int k, Collective collective, Variant variant, List<Boolean> differs) {
+  private double staging(Choice choice, Variant variant) {
+    var kind = choice.collective().kind();
     double worst = 0;
     for (var graph : graphs) {
       double sum = 0;
-      var operands = graph.constraints().operands(k);
+      var operands = graph.constraints().operands(choice.k());
       for (int i = 0; i < operands.size(); i++) {
-        if (mustStage(operands.get(i), variant, collective.kind(), false, differs.get(i))) {
+        if (mustStage(operands.get(i), variant, kind, false, choice.differs().get(i))) {
           sum += costs.copyMicros(operands.get(i).value().tensor().bytes());
         }
       }
-      for (var slot : graph.constraints().results(k)) {
-        if (mustStage(slot, variant, collective.kind(), true, false)) {
+      for (var slot : graph.constraints().results(choice.k())) {
+        if (mustStage(slot, variant, kind, true, false)) {
           sum += costs.copyMicros(slot.value().tensor().bytes());
         }
       }
