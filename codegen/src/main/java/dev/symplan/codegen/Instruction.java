@@ -45,7 +45,7 @@ public sealed interface Instruction {
    * @param args one for each parameter of the schema
    * @param results empty if a result does not exist
    * @param group the ranks that a custom op communicates with; empty for all other ops
-   * @param name what messages call it: its first result
+   * @param name its name in messages: its first result
    */
   record LocalOp(
       StreamKind stream,
@@ -77,7 +77,7 @@ public sealed interface Instruction {
    *
    * @param args one for each parameter of the schema
    * @param results tensors in memory, or what is passed on
-   * @param name what messages call it: its first result
+   * @param name its name in messages: its first result
    */
   record Part(
       OpDef def,
@@ -124,7 +124,7 @@ public sealed interface Instruction {
    * @param dims along which dimensions the ranks' slices lie
    * @param operands one or, when coalesced, several tensors
    * @param results one for each operand
-   * @param workspace what the ranks push through, if they do
+   * @param workspace the memory through which the ranks push, if they do
    * @param epilogue whether the next instruction runs before its end barrier, in its kernel
    */
   record Collective(
@@ -148,7 +148,7 @@ public sealed interface Instruction {
       Span span)
       implements Instruction {
 
-    /** {@return what is known of the variant} */
+    /** {@return the row of the variant} */
     public VariantSpec spec() {
       return VariantSpec.of(kind, variant);
     }

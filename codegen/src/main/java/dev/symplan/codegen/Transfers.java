@@ -68,7 +68,7 @@ public final class Transfers {
     return Objects.requireNonNull(byIndex.get(group.members().get(member)).get(group.index()));
   }
 
-  /** {@return what a rank does for a tensor, the collective's barriers included} */
+  /** {@return the transfers of a rank for a tensor, the collective's barriers included} */
   public ImmutableList<Transfer> of(Collective collective, int tensor) {
     return new Derivation(collective, tensor).all();
   }

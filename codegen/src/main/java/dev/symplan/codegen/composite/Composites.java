@@ -24,7 +24,7 @@ public final class Composites {
   }
 
   /**
-   * {@return what computes a call, in order}
+   * {@return the steps that compute a call, in order}
    *
    * @param call of one of these ops; tensors are values of any name
    * @param results the types of those that exist

@@ -83,7 +83,7 @@ record Expansion(OpCall call, ImmutableList<Optional<TensorType>> results) {
    * {@return a step}
    *
    * @param operands more than it reads may be given
-   * @param constants what other names in the expressions stand for
+   * @param constants the values of other names in the expressions
    */
   static Step step(
       List<Expr> exprs,

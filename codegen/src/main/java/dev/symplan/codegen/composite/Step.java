@@ -22,7 +22,7 @@ import java.util.stream.Stream;
  * @param sizes of what all tensors are broadcast to
  * @param row the dimensions within a row; the others count rows
  * @param operands the tensors, by their names in the expressions
- * @param results what the values are written into
+ * @param results the tensors into which the values are written
  */
 public record Step(
     ImmutableList<Expr> exprs,

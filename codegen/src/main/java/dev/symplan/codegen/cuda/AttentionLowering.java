@@ -111,7 +111,7 @@ final class AttentionLowering {
   }
 
   /**
-   * {@return what a rank does for attention or its gradients}
+   * {@return the steps of a rank for attention or its gradients}
    *
    * @throws UnsupportedOnGpu when there is no CUDA implementation
    */

@@ -115,7 +115,7 @@ final class BarrierCode {
   record Edges(boolean start, boolean end) {
 
     /**
-     * {@return what {@link #between} goes by}
+     * {@return the definitions that {@link #between} needs}
      *
      * @param pushes whether peers' memory is written, so that flags are raised after the data
      */

@@ -103,7 +103,7 @@ final class CollectiveAddresses {
     return Address.of(rankOf(peer), ref);
   }
 
-  /** {@return what this rank does for a tensor} */
+  /** {@return the transfers of this rank for a tensor} */
   ImmutableList<Transfer> transfers(int tensor) {
     return transfers.of(collective, tensor);
   }
@@ -148,7 +148,7 @@ final class CollectiveAddresses {
     return type;
   }
 
-  /** {@return what elements are copied as where 16 bytes do not fit} */
+  /** {@return the type as which elements are copied where 16 bytes do not fit} */
   DType unit() {
     return switch (Math.min(8, dtype().bytes())) {
       case 1 -> DType.U8;
@@ -173,7 +173,7 @@ final class CollectiveAddresses {
         collective.endBarrier() && tensor == tensors() - 1);
   }
 
-  /** {@return what {@link BarrierCode#args} begins with} */
+  /** {@return the first arguments in {@link BarrierCode#args}} */
   ImmutableList.Builder<KernelArgument> meeting() {
     return meeting(pad, collective.group());
   }

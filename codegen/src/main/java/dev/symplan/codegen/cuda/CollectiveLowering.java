@@ -82,7 +82,7 @@ final class CollectiveLowering {
   }
 
   /**
-   * {@return what a rank does for a collective}
+   * {@return the steps of a rank for a collective}
    *
    * @throws UnsupportedOnGpu when the variant or the elements cannot be had
    */

@@ -49,7 +49,7 @@ final class CompositeLowering {
   }
 
   /**
-   * {@return what a rank does for an op}
+   * {@return the steps of a rank for an op}
    *
    * @throws UnsupportedOnGpu when there is no CUDA implementation of the call
    */

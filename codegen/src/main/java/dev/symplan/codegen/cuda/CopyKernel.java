@@ -17,7 +17,7 @@ final class CopyKernel {
       return from.type().dtype() != to.type().dtype();
     }
 
-    /** {@return what elements are read and written in at once} */
+    /** {@return the vectors in which elements are read and written} */
     Vectors vectors() {
       return to.type().rank() == 0
           ? Vectors.NONE
@@ -40,7 +40,7 @@ final class CopyKernel {
    * {@return a launch that copies tensors at the same time}
    *
    * @param moves some, of which none writes where another one reads
-   * @param vectors what each of them is copied in
+   * @param vectors the vectors in which each of them is copied
    */
   static DeviceStep.Launch launch(
       int rank, StreamKind stream, List<Move> moves, Vectors vectors, String label) {

@@ -18,7 +18,7 @@ import java.util.function.Function;
  * Expressions as C++, with as few parentheses as need be.
  *
  * @param type the C++ type that is computed in
- * @param params what stands for a parameter: a name, or a name after a cast
+ * @param params the C++ of a parameter: a name, or a name after a cast
  */
 record CudaExpr(String type, Function<String, String> params) {
   /** The primitives that CUDA has no function for. */

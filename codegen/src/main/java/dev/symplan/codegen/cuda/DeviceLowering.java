@@ -133,7 +133,7 @@ public final class DeviceLowering {
   }
 
   /**
-   * {@return what a rank does for instructions that need no other rank}
+   * {@return the steps of a rank for instructions that need no other rank}
    *
    * @throws UnsupportedOnGpu when one has no CUDA implementation
    */

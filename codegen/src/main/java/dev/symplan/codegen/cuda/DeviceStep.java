@@ -36,8 +36,8 @@ public sealed interface DeviceStep {
    * A launch of a generated kernel.
    *
    * @param words its arguments
-   * @param label what messages call it
-   * @param shares what it does for each instruction, in order, if for several
+   * @param label its name in messages
+   * @param shares the share of each instruction, in order, if it is for several
    * @param dependent whether it may begin while the step before it still runs; the kernel waits for
    *     that step itself
    */
@@ -74,7 +74,7 @@ public sealed interface DeviceStep {
   /**
    * The share of one instruction in a launch.
    *
-   * @param label what messages call the instruction
+   * @param label the name of the instruction in messages
    * @param bytes that it moves at least
    */
   record Share(String label, long bytes) {}
@@ -165,7 +165,7 @@ public sealed interface DeviceStep {
    *
    * @param out as wide as the value
    * @param logs f32, for each row the logarithm of the sum of its exponentials; dense
-   * @param otherwise what computes the same without the library
+   * @param otherwise the steps that compute the same without the library
    */
   record Attention(
       StreamKind stream,
@@ -218,7 +218,7 @@ public sealed interface DeviceStep {
    * The scores that the softmax of attention takes.
    *
    * @param key with as many heads as the query, or a divisor of that
-   * @param bias what is added to scaled scores, of size 1 if it is broadcast
+   * @param bias the tensor that is added to scaled scores, of size 1 where it is broadcast
    * @param causal whether the row {@code i} of the query sees the keys up to {@code i} only
    */
   record Scores(

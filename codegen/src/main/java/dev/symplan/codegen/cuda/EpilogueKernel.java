@@ -104,7 +104,7 @@ final class EpilogueKernel {
   /**
    * {@return the kernel}
    *
-   * @param rows what is done with what is reduced
+   * @param rows the work on the rows that are reduced
    * @param stored whether that is stored, too
    * @param more declarations of other arguments
    */

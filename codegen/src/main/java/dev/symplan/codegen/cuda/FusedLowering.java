@@ -17,7 +17,7 @@ final class FusedLowering {
   private FusedLowering() {}
 
   /**
-   * {@return what a rank does for fused ops}
+   * {@return the steps of a rank for fused ops}
    *
    * @throws UnsupportedOnGpu when there is no CUDA implementation
    */

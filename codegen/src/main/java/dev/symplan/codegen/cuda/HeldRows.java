@@ -27,7 +27,7 @@ final class HeldRows {
   private final long rowVectors;
 
   /**
-   * @param kernel what it does with rows
+   * @param kernel the work on rows
    * @param dtype of the elements that are held
    * @param memory the arguments of the kernel, which this adds to
    */
@@ -52,7 +52,7 @@ final class HeldRows {
     return Math.toIntExact(Math.ceilDiv(rows.threads().together() * rowVectors, threads()));
   }
 
-  /** {@return what the code goes by, and its types} */
+  /** {@return the constants and types of the code} */
   String definitions() {
     return BarrierCode.define("ROWS", kernel.rows())
         + BarrierCode.define("TOGETHER", rows.threads().together())

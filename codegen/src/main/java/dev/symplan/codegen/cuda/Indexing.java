@@ -16,7 +16,7 @@ import java.util.stream.IntStream;
  * elsewhere.
  *
  * @param dims the indexed dimensions
- * @param indices what indexes them
+ * @param indices the tensors that index them
  * @param common the shape that the indices broadcast to
  * @param rest the other dimensions
  * @param front where the shape stands among the dimensions of the result

@@ -83,7 +83,7 @@ final class LocalLowering {
   }
 
   /**
-   * {@return what a rank does for an op}
+   * {@return the steps of a rank for an op}
    *
    * @throws UnsupportedOnGpu when there is no CUDA implementation
    */
@@ -93,7 +93,7 @@ final class LocalLowering {
     return lowering.steps.build();
   }
 
-  /** {@return what kind of implementation an op has; empty if it has none} */
+  /** {@return the kind of implementation that an op has; empty if it has none} */
   static Optional<String> family(OpDef def) {
     return Family.of(def).map(family -> family.text);
   }

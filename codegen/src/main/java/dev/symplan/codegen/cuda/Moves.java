@@ -34,15 +34,17 @@ final class Moves {
         || b.offset() + b.type().storageBytes() <= a.offset();
   }
 
-  /** {@return what copies elements, wherever they lie, and converts them where types differ} */
+  /**
+   * {@return the steps that copy elements, wherever they lie, and convert them where types differ}
+   */
   static ImmutableList<DeviceStep> copy(
       int rank, OpArguments arguments, TensorRef from, TensorRef to) {
     return copy(rank, arguments, ImmutableList.of(new Move(from, to)));
   }
 
   /**
-   * {@return what copies tensors one after the other: as few launches as possible, where the order
-   * makes no difference}
+   * {@return the steps that copy tensors one after the other: as few launches as possible, where
+   * the order makes no difference}
    */
   static ImmutableList<DeviceStep> copy(int rank, OpArguments arguments, List<Move> moves) {
     var needed =

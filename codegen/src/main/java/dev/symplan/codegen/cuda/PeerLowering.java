@@ -177,7 +177,8 @@ final class PeerLowering {
   }
 
   /**
-   * {@return what a rank does in a collective of one tensor that it reduces, or sends to all alike}
+   * {@return the kernel of a rank in a collective of one tensor that it reduces, or sends to all
+   * alike}
    */
   static Combination combination(CollectiveAddresses part) {
     part.checkSize();

@@ -29,7 +29,7 @@ final class PositionKernel {
   }
 
   /**
-   * @param vectors what is moved at once; the last dimension is one of vectors
+   * @param vectors the vectors that are moved at once; the last dimension is one of vectors
    */
   PositionKernel(int rank, ImmutableLongArray sizes, Vectors vectors) {
     this.rank = rank;

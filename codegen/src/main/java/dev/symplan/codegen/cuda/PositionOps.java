@@ -35,7 +35,7 @@ final class PositionOps {
   }
 
   /**
-   * {@return what a rank does for an op}
+   * {@return the steps of a rank for an op}
    *
    * @throws UnsupportedOnGpu when there is no CUDA implementation for its types
    */
@@ -49,7 +49,7 @@ final class PositionOps {
     return op.steps.build();
   }
 
-  /** {@return what sets all elements of a tensor} */
+  /** {@return the steps that set all elements of a tensor} */
   static ImmutableList<DeviceStep> fill(
       int rank, OpArguments arguments, TensorRef to, Number value) {
     var op = new PositionOps(rank, arguments);

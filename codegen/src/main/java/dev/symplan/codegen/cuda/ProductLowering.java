@@ -36,7 +36,7 @@ final class ProductLowering {
   }
 
   /**
-   * {@return what a rank does for a product}
+   * {@return the steps of a rank for a product}
    *
    * @throws UnsupportedOnGpu when BLAS cannot do it
    */

@@ -21,7 +21,7 @@ import java.util.Optional;
  * computed: all ranks of the group must run this kernel, with vectors of one size.
  *
  * @param parts the ops
- * @param made what they make, of which each rank gets a slice
+ * @param made the tensor that they make, of which each rank gets a slice
  * @param unit the bytes of a vector
  */
 record ReducedElements(ImmutableList<Part> parts, TensorRef made, int unit) {
@@ -91,8 +91,8 @@ record ReducedElements(ImmutableList<Part> parts, TensorRef made, int unit) {
       """;
 
   /**
-   * {@return what a rank does for elementwise ops and the collective right behind them, if one
-   * kernel can do both}
+   * {@return the kernel of elementwise ops and the collective right behind them, if one kernel can
+   * do both}
    *
    * @param parts the ops; none if there are others behind which the collective is
    * @param part the collective

@@ -50,7 +50,7 @@ final class RowKernel {
     this.elements = innerSizes.stream().reduce(1, Math::multiplyExact);
   }
 
-  /** {@return what messages and expressions call a value} */
+  /** {@return the name of a value in messages and expressions} */
   static String name(int node) {
     return "v" + node;
   }
@@ -121,16 +121,17 @@ final class RowKernel {
     return add(new RowNode.Index(dim, inner));
   }
 
-  /** {@return what an expression of the inputs' names gives} */
+  /** {@return the value of an expression of the inputs' names} */
   int compute(String type, String text, List<Integer> inputs) {
     return add(new Computed(type, text, ImmutableList.copyOf(inputs), isAnyFull(inputs)));
   }
 
   /**
-   * {@return what a fold keeps of a row; the second of what it keeps has {@code _1} at its name}
+   * {@return the state that a fold keeps of a row; the second part of it has {@code _1} at its
+   * name}
    *
-   * @param terms what goes into it, expressions of the inputs' names and of {@code {c}}, the
-   *     element's number
+   * @param terms the terms that it takes in, expressions of the inputs' names and of {@code {c}},
+   *     the element's number
    * @param overRow whether there is a term for each element of the row, rather than one
    */
   int fold(Fold fold, List<String> terms, List<Integer> inputs, boolean overRow) {

@@ -32,7 +32,7 @@ final class RowLocations {
    * {@return an element as a location in memory}
    *
    * @param number a variable, the element's number
-   * @param more what is added to its distance from where the row begins
+   * @param more the term that is added to its distance from where the row begins
    */
   String element(Location location, String number, String more) {
     var base =

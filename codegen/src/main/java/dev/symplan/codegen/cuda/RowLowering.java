@@ -97,7 +97,7 @@ final class RowLowering {
    * {@return a kernel that runs the parts on rows of which a block holds one tensor's}
    *
    * @param held that tensor, in the order of its elements
-   * @param heldRow what a block's memory with a row of it is called
+   * @param heldRow the name of a block's memory with a row of it
    * @throws UnsupportedOnGpu when one of the parts cannot be part of it
    */
   static RowKernel behind(int rank, int rows, List<Part> parts, TensorRef held, String heldRow) {
@@ -267,7 +267,7 @@ final class RowLowering {
    * A tensor as a part reads or writes it.
    *
    * @param memory where it is; empty for what a block has to itself
-   * @param shared what a block has to itself is called
+   * @param shared the name of the block's own memory
    */
   record View(TensorType type, Optional<KernelArgument.Memory> memory, String shared) {
     static View of(int rank, TensorRef ref) {

@@ -66,7 +66,7 @@ sealed interface RowNode {
   /**
    * The value that a fold keeps.
    *
-   * @param terms what goes into it
+   * @param terms the terms that it takes in
    * @param overRow whether there is a term for each element of the row, rather than one
    */
   record Folded(
@@ -96,7 +96,7 @@ sealed interface RowNode {
    * The state that is kept of elements that went by.
    *
    * @param types of what is kept, {@code a0} and perhaps {@code a1}
-   * @param starts what they are before any element
+   * @param starts their values before any element
    * @param combine a statement that takes in {@code b0}, {@code b1}: an element, or what others
    *     kept of theirs
    */
@@ -110,7 +110,7 @@ sealed interface RowNode {
    * Where a tensor's elements are.
    *
    * @param memory where they are; empty for what a block has to itself
-   * @param shared what a block has to itself is called
+   * @param shared the name of the block's own memory
    * @param rows elements from one index to the next, for each dimension of rows
    * @param inner for each dimension within a row
    */

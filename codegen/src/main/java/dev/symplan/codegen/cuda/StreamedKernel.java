@@ -300,7 +300,7 @@ final class StreamedKernel {
         label);
   }
 
-  /** {@return what products have, each in the blocks or rows that are its} */
+  /** {@return an expression for the values of all products, each in its own blocks or rows} */
   private String of(Function<Product, String> value) {
     return of(products.stream().map(value).toList());
   }
@@ -328,13 +328,13 @@ final class StreamedKernel {
     return memory.pointer(memory(matrix, lines, length));
   }
 
-  /** {@return what a matrix of 16-bit elements takes} */
+  /** {@return the memory of a matrix of 16-bit elements} */
   static Memory memory(Matrix matrix, long lines, long length) {
     long elements = (lines - 1) * matrix.leading() + length;
     return new Memory(matrix.address(), elements * 2);
   }
 
-  /** {@return what a product's bias takes} */
+  /** {@return the memory of a product's bias} */
   static Memory bias(Product product, Address at) {
     return new Memory(at, product.rows() * product.dtype().bytes());
   }

@@ -10,7 +10,7 @@ import dev.symplan.ir.DType;
  *
  * <p>The loops of what takes no time by itself are inside a switch, so that each has one operation.
  *
- * @param <A> what keeps the elements, an array
+ * @param <A> the array that keeps the elements
  */
 public sealed interface Blocks<A> permits FloatBlocks, IntegerBlocks {
 

@@ -18,7 +18,7 @@ import org.apache.commons.numbers.gamma.InverseErf;
 /**
  * Primitives of floats, in f64.
  *
- * @param type what is computed in, where that makes a difference
+ * @param type the type in which it is computed, where that makes a difference
  */
 record FloatBlocks(DType type) implements Blocks<double[]> {
 

@@ -216,7 +216,7 @@ public sealed interface Primitive {
       this.start = start;
     }
 
-    /** {@return what no elements give} */
+    /** {@return the result for no elements} */
     double start() {
       return start;
     }
@@ -233,7 +233,7 @@ public sealed interface Primitive {
       this.fold = fold;
     }
 
-    /** {@return what the last value is of all elements} */
+    /** {@return the fold that gives its last value} */
     public Fold fold() {
       return fold;
     }

@@ -70,7 +70,7 @@ final class ElementwiseTypes {
     return InferRule.single(call -> computed(call, takes, gives, operands));
   }
 
-  /** {@return what an op gives that computes with all its operands in their common type} */
+  /** {@return the result of an op that computes with all its operands in their common type} */
   static OpResult computed(OpCall call, Takes takes, Gives gives, String... operands) {
     var dtype = promoted(call, operands);
     takes.check(dtype);

@@ -92,7 +92,7 @@ public final class ForeachOps {
         .flatMap(schema -> Table.ops(PREFIX + schema, ForeachOps::infer));
   }
 
-  /** {@return what an op does to each item, if it is one of these} */
+  /** {@return the op that it applies to each item, if it is one of these} */
   public static Optional<Form> element(OpDef def) {
     var schema = def.schema().toString();
     @Nullable String name =

@@ -51,7 +51,7 @@ final class Images {
   /**
    * {@return an entry of a list that has one for each dimension, or one for all}
    *
-   * @param least what it must not be below
+   * @param least the least value that it may have
    */
   static long entry(OpCall call, String param, int dim, int dims, long least) {
     var list = call.integers(param);

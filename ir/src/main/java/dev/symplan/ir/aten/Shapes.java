@@ -120,7 +120,7 @@ public final class Shapes {
   /**
    * Checks that {@code sizes} broadcasts to {@code target} without changing it.
    *
-   * @param name what has the sizes
+   * @param name the name of the tensor or list that has the sizes
    */
   static void checkBroadcastsTo(String name, ImmutableLongArray sizes, ImmutableLongArray target) {
     boolean fits = sizes.length() <= target.length();

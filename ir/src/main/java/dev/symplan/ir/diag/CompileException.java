@@ -23,7 +23,7 @@ public final class CompileException extends RuntimeException {
   /**
    * {@return that a file or folder is wrong as a whole}
    *
-   * @param hint what to do; empty if there is nothing to say
+   * @param hint the remedy; empty if there is nothing to say
    */
   public static CompileException ofFile(
       DiagnosticCode code, Path file, String message, String hint) {

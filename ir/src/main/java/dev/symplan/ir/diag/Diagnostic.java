@@ -5,8 +5,8 @@ import com.google.common.collect.ImmutableList;
 /**
  * One message about an input.
  *
- * @param message what is wrong, and what was expected; one line
- * @param hint what to do; empty if there is nothing to say
+ * @param message the mistake, and what was expected; one line
+ * @param hint the remedy; empty if there is nothing to say
  * @param notes further lines
  */
 public record Diagnostic(

@@ -24,7 +24,7 @@ final class FunctionCutter {
       this.meaning = meaning;
     }
 
-    /** {@return what the text is, for messages} */
+    /** {@return the name of this kind of text, for messages} */
     String meaning() {
       return meaning;
     }

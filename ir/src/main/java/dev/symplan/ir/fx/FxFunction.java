@@ -9,7 +9,7 @@ import java.util.Optional;
 /**
  * One FX graph as it is written, before names and types are looked up.
  *
- * @param results what it returns
+ * @param results the values that it returns
  * @param notes comments at its head
  * @param endNotes comments above its return
  * @param subgraphs the graphs that it calls, by the names of its attributes

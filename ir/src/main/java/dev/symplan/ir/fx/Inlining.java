@@ -47,7 +47,7 @@ final class Inlining {
   }
 
   /**
-   * {@return what is passed to the subgraph, which PyTorch 2.6 passes as a tuple}
+   * {@return the arguments of the subgraph, which PyTorch 2.6 passes as a tuple}
    *
    * @param first the position after the subgraph
    */

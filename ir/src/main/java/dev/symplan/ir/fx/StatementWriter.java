@@ -151,7 +151,7 @@ final class StatementWriter {
   /**
    * Copies what an op is going to write, unless only this op reads it.
    *
-   * @param index what takes the written value out of the op's results
+   * @param index the expression that takes the written value out of the op's results
    * @param param names the copy if nothing takes it out
    * @return the tensor to write, or a list of them
    */

@@ -94,8 +94,8 @@ public final class GraphBuilder {
    * Adds an op.
    *
    * @param args one for each parameter, as {@link dev.symplan.ir.op.ArgBinder} gives them
-   * @param results what the source says of the results; fewer than the op gives leaves the rest
-   *     without a name
+   * @param results the names and annotations of the results in the source; fewer than the op gives
+   *     leaves the rest without a name
    * @return the results, all of them; where the op is wrong, values of the annotated types, so that
    *     what follows can still be checked
    */
@@ -169,7 +169,7 @@ public final class GraphBuilder {
   /**
    * The results of an op.
    *
-   * @param inferred what the op's rule says of them; empty without a rule, and where it refuses
+   * @param inferred the results by the op's rule; empty without a rule, and where it refuses
    */
   private record Typed(List<Type> types, Optional<ImmutableList<OpResult>> inferred) {
     static Typed annotated(List<ResultSpec> specs) {

@@ -45,7 +45,7 @@ sealed interface Bound {
   /**
    * A result of a collective that was started.
    *
-   * @param physical what the collective gives, its dimensions in the order of the layout
+   * @param physical the result of the collective, its dimensions in the order of the layout
    * @param row which row of that is the result, if not all are
    */
   record Started(Value physical, HloShape.Array shape, String name, OptionalInt row) {

@@ -51,7 +51,7 @@ final class ComputationReader {
   }
 
   /**
-   * {@return what a computation gives}
+   * {@return the result of a computation}
    *
    * @param arguments its parameters
    */

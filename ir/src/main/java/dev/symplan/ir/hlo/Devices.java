@@ -89,8 +89,8 @@ record Devices(ImmutableIntArray ranks, int world, int partitions, boolean diffe
   }
 
   /**
-   * {@return what an instruction gives of numbers of ranks, without an op; empty if it has none, or
-   * if ops compute it}
+   * {@return the numbers of ranks that an instruction gives without an op; empty if it has none, or
+   * if ops compute them}
    *
    * @throws NeedsOwnGraphs when it does with them what no graph of all devices can do
    */
@@ -124,7 +124,9 @@ record Devices(ImmutableIntArray ranks, int world, int partitions, boolean diffe
     };
   }
 
-  /** {@return what each rank has of its own operands, if that is an integer or a bool} */
+  /**
+   * {@return the number that each rank has of its own operands, if that is an integer or a bool}
+   */
   private Optional<Bound> onEach(
       List<Bound> operands, Function<List<Bound>, Optional<Bound>> computed) {
     var numbers = ImmutableList.<Arg.Literal>builderWithExpectedSize(world);

@@ -73,7 +73,7 @@ public record HloAttributes(ImmutableMap<String, String> values) {
     return unquoted(values.getOrDefault(key, ""));
   }
 
-  /** {@return what {@code metadata={…}} says of one thing} */
+  /** {@return the value of one key of {@code metadata={…}}} */
   public Optional<String> metadata(String key) {
     @Nullable String text = values.get("metadata");
     if (text == null) {

@@ -23,7 +23,7 @@ public record HloComputation(
         .collect(ImmutableList.toImmutableList());
   }
 
-  /** {@return what each instruction gives, by its name} */
+  /** {@return the shape of each instruction, by its name} */
   Map<String, HloShape> shapes() {
     var shapes = HashMap.<String, HloShape>newHashMap(instructions.size());
     for (var instruction : instructions) {

@@ -22,7 +22,7 @@ final class Loops {
    * that down, or the loop counts up to a constant, as {@code jax.lax.scan} and {@code fori_loop}
    * do.
    *
-   * @param carried what the loop begins with
+   * @param carried the initial value of the loop
    */
   static OptionalLong rounds(
       HloInstruction instruction, HloComputation condition, HloComputation body, Bound carried) {

@@ -36,7 +36,7 @@ final class Meanings {
     this.bits = new Bits(emitter);
   }
 
-  /** {@return what the instruction gives; absent if no ops of PyTorch compute the same} */
+  /** {@return the result of the instruction; absent if no ops of PyTorch compute the same} */
   Optional<Bound> read(HloInstruction instruction, List<Bound> operands) {
     if (operands.isEmpty() || !Elementwise.areExact(operands)) {
       return Optional.empty();

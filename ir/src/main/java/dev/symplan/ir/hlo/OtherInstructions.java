@@ -21,7 +21,7 @@ final class OtherInstructions {
     this.emitter = emitter;
   }
 
-  /** {@return what an instruction gives that no op of PyTorch stands for} */
+  /** {@return the result of an instruction that no op of PyTorch stands for} */
   Bound read(HloInstruction instruction, List<Bound> operands) {
     var values = flat(instruction, operands);
     return switch (instruction.opcode()) {
@@ -105,7 +105,7 @@ final class OtherInstructions {
   }
 
   /**
-   * {@return what a loop carries from one round to the next, of which nothing is known but types}
+   * {@return the values that a loop carries from one round to the next; only their types are known}
    *
    * @param rounds how many there are, if the module says so
    */
@@ -126,7 +126,7 @@ final class OtherInstructions {
   }
 
   /**
-   * {@return what an op {@code hlo::NAME} gives whose result may take the memory of an operand}
+   * {@return the result of an op {@code hlo::NAME} that may take the memory of an operand}
    *
    * @param self which operand
    */
@@ -141,7 +141,7 @@ final class OtherInstructions {
     return bind(instruction, emitter.hlo(instruction, op, args, instruction.shape(), flops));
   }
 
-  /** {@return what an op {@code hlo::NAME} gives, in memory of its own} */
+  /** {@return the result of an op {@code hlo::NAME}, in memory of its own} */
   Bound plain(HloInstruction instruction, String op, List<Value> values, double flops) {
     return bind(
         instruction,

@@ -22,7 +22,7 @@ final class RaggedExchange {
   }
 
   /**
-   * {@return what the second operand holds, with the received rows written over it}
+   * {@return the second operand, with the received rows written over it}
    *
    * @param operands input, output, and the tables: the first row and the number of rows that go to
    *     each rank, the row of its output where they go, and the number that comes from each

@@ -19,7 +19,7 @@ final class Reductions {
    * {@return the result; absent if no op of PyTorch computes the same}
    *
    * @param opcode of the computation that combines two elements
-   * @param start what the reduction starts with
+   * @param start the initial value of the reduction
    */
   Optional<Value> read(
       HloInstruction reduce, String opcode, Value operand, Bound start, Array shape) {

@@ -28,7 +28,7 @@ final class ScalarProgram {
     return Float.floatToIntBits(value);
   }
 
-  /** {@return what the root gives: a number, or the parts of a tuple; empty if not known} */
+  /** {@return the result of the root: a number, or the parts of a tuple; empty if not known} */
   Optional<long[]> run(long... arguments) {
     Map<String, Long> known = new HashMap<>();
     var types = new HashMap<String, DType>();

@@ -24,7 +24,7 @@ final class Tables {
 
   private Tables() {}
 
-  /** {@return what the text of a constant stands for; empty if it leaves out numbers} */
+  /** {@return the tensor that the text of a constant stands for; empty if it leaves out numbers} */
   static Optional<Bound> read(String text, Array shape) {
     long count = shape.tensor().numel();
     if (!shape.exact() || shape.tensor().rank() == 0 || count < 1 || count > MOST) {

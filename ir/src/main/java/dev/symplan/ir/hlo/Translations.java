@@ -27,7 +27,7 @@ final class Translations {
     this.slices = new DynamicSlices(emitter);
   }
 
-  /** {@return what the instruction gives; absent if no op of PyTorch computes the same} */
+  /** {@return the result of the instruction; absent if no op of PyTorch computes the same} */
   Optional<Bound> read(HloInstruction instruction, List<Bound> operands, HloShape given) {
     if (!(given instanceof Array shape) || !shape.exact() || !Elementwise.areExact(operands)) {
       return Optional.empty();

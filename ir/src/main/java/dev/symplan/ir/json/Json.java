@@ -202,7 +202,7 @@ public final class Json {
     return list(Function.identity());
   }
 
-  /** {@return what the items of a list are read as} */
+  /** {@return the results of reading the items of a list} */
   public <T> ImmutableList<T> list(Function<Json, T> read) {
     if (!node.isArray()) {
       throw file.errors.expected(this, Expected.LIST);

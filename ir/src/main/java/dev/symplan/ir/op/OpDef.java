@@ -82,7 +82,7 @@ public record OpDef(
   }
 
   /**
-   * {@return what the op gives for these arguments; absent if there is no rule}
+   * {@return the results of the op for these arguments; absent if there is no rule}
    *
    * @throws OpTypeException when they do not fit
    */

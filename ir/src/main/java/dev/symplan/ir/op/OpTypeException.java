@@ -23,7 +23,7 @@ public final class OpTypeException extends RuntimeException {
     this.param = param;
   }
 
-  /** {@return what to do about it; may be empty} */
+  /** {@return the remedy; may be empty} */
   public String hint() {
     return hint;
   }

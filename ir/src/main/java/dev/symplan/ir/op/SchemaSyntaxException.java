@@ -32,12 +32,12 @@ public final class SchemaSyntaxException extends IllegalArgumentException {
     return Diagnostic.error(DiagnosticCode.BAD_SCHEMA, span, problem, hint).render();
   }
 
-  /** {@return what is wrong, without the location} */
+  /** {@return the mistake, without the location} */
   public String problem() {
     return problem;
   }
 
-  /** {@return what to do about it; may be empty} */
+  /** {@return the remedy; may be empty} */
   public String hint() {
     return hint;
   }

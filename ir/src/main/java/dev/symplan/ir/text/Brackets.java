@@ -28,7 +28,7 @@ final class Brackets {
     return !open.isEmpty();
   }
 
-  /** {@return what is wrong with this opening bracket} */
+  /** {@return the fault of this opening bracket; empty if it has none} */
   Optional<Fault> open(Token token) {
     open.push(token);
     return open.size() <= StatementReader.MAX_DEPTH
@@ -41,7 +41,7 @@ final class Brackets {
                 ""));
   }
 
-  /** {@return what is wrong with this closing bracket} */
+  /** {@return the fault of this closing bracket; empty if it has none} */
   Optional<Fault> close(Token token) {
     @Nullable Token opening = open.poll();
     if (opening == null) {
@@ -65,9 +65,9 @@ final class Brackets {
   }
 
   /**
-   * {@return what is wrong where the statement ends inside brackets}
+   * {@return the fault of a statement that ends inside brackets}
    *
-   * @param found what cannot stand inside brackets; null at the end of the file
+   * @param found the token that cannot stand inside brackets; null at the end of the file
    */
   Fault unclosed(@Nullable Token found) {
     var opening = open.element();

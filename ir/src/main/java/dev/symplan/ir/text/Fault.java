@@ -14,7 +14,7 @@ record Fault(DiagnosticCode code, Token at, String message, String hint) {
     return new Fault(DiagnosticCode.SYNTAX, at, message, hint);
   }
 
-  /** {@return what is wrong with a token that no grammar allows, in this text} */
+  /** {@return the fault of a token that no grammar allows, in this text} */
   static Fault invalid(Token token, String text) {
     char first = token.getText().charAt(0);
     if (first == '"' || first == '\'') {

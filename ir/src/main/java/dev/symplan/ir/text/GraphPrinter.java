@@ -188,7 +188,7 @@ public final class GraphPrinter {
     return text.append(')').toString();
   }
 
-  /** {@return what the op's rule gives; empty if it has none, or none that fits the results} */
+  /** {@return the types by the op's rule; empty if it has none, or none that fits the results} */
   private static Optional<ImmutableList<Type>> inferred(Op op) {
     try {
       return op.def()

@@ -134,7 +134,7 @@ public final class Compiler {
   /**
    * {@return the verified plan of a program}
    *
-   * @param warnings what the reader of the program had to say; the plan keeps them
+   * @param warnings the warnings of the reader of the program; the plan keeps them
    * @throws dev.symplan.ir.diag.CompileException when the program or the options are wrong
    */
   public Plan compile(Program program, List<Diagnostic> warnings) {

@@ -120,7 +120,7 @@ public record PipelineProgram(int stages, int data, int tensor, int layers, long
     return rows.append(']').toString();
   }
 
-  /** {@return what distinguishes it from others, for people} */
+  /** {@return its difference from others, for people} */
   @Override
   public String toString() {
     return String.format(

@@ -31,8 +31,8 @@ public interface Backend {
   Optional<String> unavailable();
 
   /**
-   * {@return what else a plan needs and this machine does not have, with the line and the command
-   * that plans it anew; empty if it has all that is asked before memory is allocated} Asked only
+   * {@return a need of the plan that this machine does not meet, with the line and the command that
+   * plans it anew; empty if it meets all that can be checked before memory is allocated} Asked only
    * where the backend can be used, and has the plan's variants.
    */
   default Optional<String> lacks(Plan plan, SessionOptions options) {

@@ -108,11 +108,12 @@ public interface Session extends AutoCloseable {
   void bindOutput(int rank, int index, HostTensor tensor);
 
   /**
-   * {@return what the graph of a rank takes and gives, and what runs do with memory that is bound}
+   * {@return the inputs and outputs of a rank's graph, and the use that runs make of memory that is
+   * bound}
    */
   Signature signature(int rank);
 
-  /** {@return what every address of {@link CallerMemory} is a multiple of, in bytes} */
+  /** {@return the bytes of which every address of {@link CallerMemory} must be a multiple} */
   long alignment();
 
   /**

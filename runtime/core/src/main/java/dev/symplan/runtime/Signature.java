@@ -47,7 +47,7 @@ public record Signature(ImmutableList<Slot> inputs, ImmutableList<Slot> outputs)
   /**
    * One input or output.
    *
-   * @param name what messages call it
+   * @param name its name in messages
    * @param type empty if it is not a tensor
    */
   public record Slot(String name, Optional<TensorType> type, Use use) {
@@ -104,7 +104,7 @@ public record Signature(ImmutableList<Slot> inputs, ImmutableList<Slot> outputs)
   /**
    * Checks that memory has room for all tensors.
    *
-   * @param alignment what every address is a multiple of, in bytes
+   * @param alignment the bytes of which every address must be a multiple
    * @throws IllegalArgumentException when there is too little of it, or it is not aligned
    */
   void check(CallerMemory memory, long alignment) {

@@ -142,7 +142,7 @@ final class WeightsLayout {
     }
   }
 
-  /** {@return what inputs are, by their names} */
+  /** {@return the entries of the inputs, by their names} */
   ImmutableMap<String, Entry> inputs() {
     return inputs;
   }

@@ -215,7 +215,7 @@ public final class BenchPrograms {
         .compile(program);
   }
 
-  /** {@return what the planner says of each variant of the first collective} */
+  /** {@return the planner's verdict on each variant of the first collective} */
   public static ImmutableList<Verdict> verdicts(Plan plan) {
     return plan.rankPlans().getFirst().collectives().getFirst().verdicts();
   }

@@ -28,9 +28,9 @@ import java.util.stream.IntStream;
 /**
  * A target fitted to measured points; figures that they do not determine are the base's.
  *
- * @param target what was found
+ * @param target the calibrated target
  * @param fits how well each curve fits
- * @param sizes what was measured in several variants
+ * @param sizes the sizes that were measured in several variants
  */
 public record Calibration(
     Target target, ImmutableList<Fit> fits, ImmutableList<MeasuredSize> sizes) {

@@ -20,7 +20,7 @@ import java.util.TreeMap;
  *
  * @param implementations Symplan's variants in their order, then those of other libraries
  * @param rows by bytes of one rank's operand
- * @param where what it was measured on, and when
+ * @param where the machine that it was measured on, and the date
  */
 record Comparison(
     Kind kind,
@@ -38,7 +38,7 @@ record Comparison(
    *
    * @param micros by implementation
    * @param predicted by variant
-   * @param picked what the planner takes; it may not have been measured
+   * @param picked the planner's choice; it may not have been measured
    */
   record Row(
       ImmutableMap<String, Double> micros, ImmutableMap<String, Double> predicted, String picked) {

@@ -49,7 +49,7 @@ final class CsvReader {
   }
 
   /**
-   * {@return what each line gives; at least one, unless the sink has an error}
+   * {@return the rows that the lines give; at least one, unless the sink has an error}
    *
    * @param row reads the fields of the current line
    */

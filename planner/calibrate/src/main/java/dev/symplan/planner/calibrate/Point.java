@@ -10,7 +10,7 @@ import dev.symplan.planner.machine.Variant;
  * @param least the shortest of them; as {@code micros} where the file does not say
  * @param most the longest of them; as {@code micros} where the file does not say
  * @param dtype of the elements; empty if the file does not say
- * @param gpu what it was measured on; empty if the file does not say
+ * @param gpu the GPU that it was measured on; empty if the file does not say
  * @param date when; empty if the file does not say
  * @param file the file's name, without folders
  */
@@ -31,7 +31,7 @@ public record Point(
     sealed interface Transfer extends Subject {
       Kind kind();
 
-      /** {@return what the file calls it: a variant, or for example {@code torch_nccl}} */
+      /** {@return its name in the file: a variant, or for example {@code torch_nccl}} */
       String implementation();
 
       /** {@return of one rank's operands} */

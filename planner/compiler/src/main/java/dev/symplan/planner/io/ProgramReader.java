@@ -197,7 +197,7 @@ public final class ProgramReader {
    * {@return the program of FX texts that were read already}
    *
    * @param texts one for each rank
-   * @param groups what each rank knows of process groups: their names, and their ranks in order
+   * @param groups the process groups that each rank knows: their names, and their ranks in order
    * @throws CompileException when a text is malformed, or the ranks do not agree on collectives
    */
   public static Program readRanks(

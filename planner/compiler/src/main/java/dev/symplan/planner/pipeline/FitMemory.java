@@ -89,7 +89,7 @@ final class FitMemory extends GraphPass {
   /**
    * {@return the first draft within the limit, or one as low as it gets}
    *
-   * @param aim what each draft tries to reach
+   * @param aim the bytes that each draft tries to reach
    */
   private GraphState lower(GraphState state, long limit, long aim, PassContext context) {
     var now = place(state, limit, context);

@@ -117,7 +117,7 @@ public final class Pipeline {
    * {@return the plan of a program}
    *
    * @param target the machine; by default, H200s of one host
-   * @param warnings what was noticed when the program was read
+   * @param warnings the warnings of the reader of the program
    * @throws CompileException when the program or the options are wrong
    * @throws IllegalStateException when the plan breaks a rule: an error of the planner's
    */

@@ -105,7 +105,7 @@ public final class Eligibility {
 
   /**
    * @param multicast whether NVLink multicast may be used where the target has it
-   * @param backend what carries the plan out
+   * @param backend the backend that carries the plan out
    */
   public Eligibility(Target target, boolean multicast, BackendVariants backend) {
     this.target = target;

@@ -28,7 +28,7 @@ public enum Numerics {
     return this != SWITCH_ORDER_OF_EACH;
   }
 
-  /** {@return what becomes of elements of a type, for people} */
+  /** {@return how elements of a type are rounded, for people} */
   public String text(DType dtype) {
     return format.formatted(dtype.isFloat() && dtype.bytes() < 4 ? "f32" : dtype.shortName());
   }

@@ -21,7 +21,7 @@ public record OverNetwork(int nccl, boolean multicast) {
           .put(Kind.ALL_TO_ALL, Variant.NCCL_CE, new OverNetwork(23007, false))
           .buildOrThrow();
 
-  /** {@return what a variant needs; empty if it never runs between domains by windows} */
+  /** {@return the needs of a variant; empty if it never runs between domains by windows} */
   public static Optional<OverNetwork> of(Kind kind, Variant variant) {
     return Optional.ofNullable(ROWS.get(kind, variant));
   }
@@ -37,7 +37,7 @@ public record OverNetwork(int nccl, boolean multicast) {
         && (!multicast || (multicastOn && target.multicast()));
   }
 
-  /** {@return what is missing, for people} */
+  /** {@return the needs of it, in words} */
   String words() {
     return "windows between them need NCCL %s, %sand \"windows\" in the target's network"
         .formatted(

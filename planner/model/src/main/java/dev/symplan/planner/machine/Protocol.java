@@ -14,9 +14,9 @@ import com.google.common.collect.ImmutableList;
  * @param reads which part of each
  * @param writesOf whose results it writes
  * @param writes which part of each
- * @param pushes what each rank stores into the {@link Workspace} of each peer, one round after the
- *     other: a part of its operand at first, then of what it made of the round before. Where there
- *     is any, peers touch nothing else
+ * @param pushes the data that each rank stores into the {@link Workspace} of each peer, one round
+ *     after the other: a part of its operand at first, then of what it made of the round before.
+ *     Where there is any, peers touch nothing else
  */
 public record Protocol(
     boolean rootOnly,

@@ -28,9 +28,10 @@ import org.jspecify.annotations.Nullable;
  * @param memoryRate GB/s of device memory
  * @param compute the compute rates of one GPU
  * @param launchMicros the cost of one more kernel of a collective
- * @param barrier what the ranks of a group pay for meeting
+ * @param barrier the cost of a meeting of a group's ranks
  * @param copyEngineMicros from the start of copies by the copy engines to their first byte
- * @param smOverlap what a collective that runs on SMs and compute beside it do to each other
+ * @param smOverlap how much a collective that runs on SMs and compute beside it slow each other
+ *     down
  * @param copyEngineOverlap the same for the copy engines
  * @param workspaceBytes the most memory that the {@link Workspace} of a collective may take
  * @param multicast whether the machine has NVLink multicast; plans use it only where {@link
@@ -242,8 +243,8 @@ public record Target(
     }
 
     /**
-     * {@return what is left of a transfer when compute runs beside it: the time of both together
-     * less that of compute alone}
+     * {@return the exposed time of a transfer when compute runs beside it: the time of both
+     * together less that of compute alone}
      *
      * @param alone µs of the transfer by itself
      * @param beside µs of compute by itself

@@ -12,13 +12,13 @@ import java.util.Optional;
  * the {@link Target}. The rows are in {@link VariantTable}.
  *
  * @param protocol the accesses of ranks to their own and their peers' tensors
- * @param wire what passes the links
- * @param numerics what the bits of the result depend on
+ * @param wire the traffic on the links
+ * @param numerics the facts on which the bits of the result depend
  * @param sharesMemory whether an all_reduce's operand and result may be one buffer, as each element
  *     is read before it is written; and whether what a rank brings to an all_gather may lie in its
  *     part of the result, and what it gets from a reduce_scatter in its part of the operand: no
  *     peer touches it there, nor does the library ask for the same offset everywhere
- * @param requirements what else must hold, in the order in which reasons are given
+ * @param requirements its other needs, in the order in which reasons are given
  */
 public record VariantSpec(
     Kind kind,
@@ -131,7 +131,7 @@ public record VariantSpec(
     return ImmutableSet.copyOf(DType.values());
   }
 
-  /** {@return what it needs, in words, without what the other columns say} */
+  /** {@return its needs, in words, without those in the other columns} */
   public ImmutableList<String> needs() {
     var needs = ImmutableList.<String>builder();
     if (variant == Variant.LOCAL) {

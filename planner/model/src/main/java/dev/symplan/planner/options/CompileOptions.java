@@ -32,7 +32,7 @@ import java.util.function.Consumer;
  *     empty for as many as their cost suggests
  * @param fusion whether ops that go by elements or rows may run as one kernel
  * @param epilogues whether ops may run in the kernel of the collective before them
- * @param objective what matters where less time costs memory
+ * @param objective the goal where less time costs memory
  * @param reorderBudget by which part of its predicted time a balanced plan may get longer for an
  *     order of the ops that needs less memory; empty to keep the given order
  * @param memoryLimit how many bytes a rank's arenas, inputs and outputs may take together; tensors

@@ -54,7 +54,7 @@ public record CollectivePlan(
     VariantSpec.of(kind, variant);
   }
 
-  /** {@return what is known of the variant} */
+  /** {@return the row of the variant} */
   public VariantSpec spec() {
     return VariantSpec.of(kind, variant);
   }

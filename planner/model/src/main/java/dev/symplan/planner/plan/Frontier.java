@@ -10,10 +10,11 @@ import dev.symplan.planner.plan.OrderDecision.Figures;
  * @param chosen the plan that the caller asked for
  * @param minGain the fraction by which the predicted time must fall for a balanced plan to take
  *     more memory than the graph does by itself
- * @param alone what the graph takes by itself: its own order, and no collective beside compute
- * @param time what the fastest plan takes
- * @param balanced what the balanced plan takes
- * @param memory what the plan with the lowest peak takes
+ * @param alone the figures of the graph by itself: in its own order, with no collective beside
+ *     compute
+ * @param time the figures of the fastest plan
+ * @param balanced the figures of the balanced plan
+ * @param memory the figures of the plan with the lowest peak
  */
 public record Frontier(
     Objective chosen,

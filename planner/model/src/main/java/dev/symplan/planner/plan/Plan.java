@@ -27,9 +27,9 @@ import dev.symplan.planner.machine.Topology;
  * @param digest SHA-256 of what the ranks must agree on, in hexadecimal: arena size, symmetric
  *     buffers, and the order, variants, groups and offsets of the collectives
  * @param rewrites which collectives of the source became others, or could have, and why
- * @param reordering what became of the order of the ops
+ * @param reordering the decision about the order of the ops
  * @param frontier the plans between which the caller could choose
- * @param warnings what the compiler noticed; not part of the plan file
+ * @param warnings the warnings of the compiler; not part of the plan file
  */
 public record Plan(
     String name,

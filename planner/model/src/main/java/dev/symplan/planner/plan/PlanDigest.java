@@ -31,7 +31,7 @@ public final class PlanDigest {
   /**
    * {@return SHA-256, in lower-case hexadecimal}
    *
-   * @param hosts what {@link Topology#unlike} gives
+   * @param hosts the result of {@link Topology#unlike}
    */
   public static String of(
       Optional<String> hosts,

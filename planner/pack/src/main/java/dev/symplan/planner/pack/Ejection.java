@@ -70,7 +70,7 @@ final class Ejection {
   /**
    * @param offsets the packing, which is changed
    * @param immovable items that must stay where they are
-   * @param steps what may be used, each as long as a state of {@link Search}
+   * @param steps the steps that may be used, each as long as a state of {@link Search}
    * @param stop asked again and again whether to end
    */
   Ejection(
@@ -265,7 +265,7 @@ final class Ejection {
       }
     }
 
-    /** {@return what the items with an edge below an offset resist} */
+    /** {@return the resistance of the items with an edge below an offset} */
     long resistanceBelow(long offset) {
       int from = 0;
       int to = edge.length;

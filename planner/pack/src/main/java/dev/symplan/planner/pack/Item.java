@@ -6,7 +6,7 @@ package dev.symplan.planner.pack;
  * @param start the first step at which it is live
  * @param end the first step at which it is not live any more: it lives in {@code [start, end)}
  * @param size bytes, at least 1; it occupies this much rounded up to its alignment
- * @param alignment what its offset must be a multiple of: a power of two
+ * @param alignment the power of two of which its offset must be a multiple
  */
 public record Item(int start, int end, long size, long alignment) {
 

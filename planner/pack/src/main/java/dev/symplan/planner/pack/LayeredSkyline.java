@@ -20,7 +20,7 @@ final class LayeredSkyline {
   }
 
   /**
-   * @param obstacles what lies in the arena already, in the same sections as the items
+   * @param obstacles the items that lie in the arena already, in the same sections as the others
    * @param bottoms the obstacles' offsets
    */
   LayeredSkyline(Items items, Items obstacles, long[] bottoms) {

@@ -31,7 +31,7 @@ final class Repair {
   /**
    * @param offsets the packing, which is changed
    * @param immovable items that must stay where they are
-   * @param steps what search may use
+   * @param steps the steps that search may use
    * @param stop asked again and again whether to end
    */
   Repair(Items items, long[] offsets, BitSet immovable, Gap gap, long steps, BooleanSupplier stop) {

@@ -45,7 +45,7 @@ final class SearchPortfolio {
    * @param pins the offsets of items that are not to be moved, {@link Search#FREE} for the others
    * @param best the height reached so far
    * @param target the height at which to stop
-   * @param steps what may be used
+   * @param steps the steps that may be used
    * @param stop asked again and again whether to end
    */
   SearchPortfolio(

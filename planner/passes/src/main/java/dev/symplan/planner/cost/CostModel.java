@@ -56,7 +56,10 @@ public final class CostModel {
     }
   }
 
-  /** {@return what a collective of one tensor between domains consists of; parameters as above} */
+  /**
+   * {@return the parts of the time of a collective of one tensor between domains; parameters as
+   * above}
+   */
   public Crossing crossing(Kind kind, Variant variant, long bytes, Reach reach) {
     return new Crossing(
         transferMicros(kind, variant, bytes, reach.ranks()),
@@ -149,7 +152,7 @@ public final class CostModel {
   }
 
   /**
-   * {@return what the plan's barrier before or after a collective costs; nothing if a library
+   * {@return the cost of the plan's barrier before or after a collective; 0 if a library
    * synchronizes inside its kernel}
    */
   public double barrierMicros(Variant variant, int ranks) {
@@ -157,8 +160,8 @@ public final class CostModel {
   }
 
   /**
-   * {@return what is left of a collective's time when {@code beside} µs of compute run beside it:
-   * the time of both less that of compute alone, so that what compute loses counts}
+   * {@return the exposed time of a collective when {@code beside} µs of compute run beside it: the
+   * time of both less that of compute alone, so that what compute loses counts}
    */
   public double exposedMicros(Variant variant, double transfer, double beside) {
     var contention = variant.usesCopyEngines() ? target.copyEngineOverlap() : target.smOverlap();
@@ -166,8 +169,8 @@ public final class CostModel {
   }
 
   /**
-   * {@return what is left of a collective's time behind the step that makes its operand, if both
-   * are one kernel ({@link JoinedMakers})}
+   * {@return the exposed time of a collective behind the step that makes its operand, if both are
+   * one kernel ({@link JoinedMakers})}
    *
    * @param transfer µs of the collective by itself
    * @param shared µs of the step that run at the same time; 0 if they are two kernels
@@ -176,7 +179,7 @@ public final class CostModel {
     return Math.max(0, transfer - shared);
   }
 
-  /** {@return what it costs to hand work to another stream and wait for it: two events} */
+  /** {@return the cost of handing work to another stream and waiting for it: two events} */
   public double forkJoinMicros() {
     return target.launchMicros();
   }
@@ -199,7 +202,7 @@ public final class CostModel {
     return target.compute().kernelMicros() + bytes / (1e3 * target.memoryRate());
   }
 
-  /** {@return what so many bytes more add to the time of a kernel} */
+  /** {@return the time that so many bytes more add to a kernel} */
   public double streamedMicros(long bytes) {
     return kernelMicros(bytes) - kernelMicros(0);
   }

@@ -30,7 +30,7 @@ public final class JoinedMakers {
    * are two kernels}
    *
    * @param makers the ops of the step before the collective, on the same stream
-   * @param memory what stands for the memory of a tensor, the same for all that begin there
+   * @param memory the memory of a tensor, as any object that is the same for all that begin there
    */
   public static double share(
       List<Op> makers, Op collective, Variant variant, Function<Value, Object> memory) {

@@ -12,7 +12,7 @@ import java.util.function.Function;
  * The state of one graph of a program after some passes.
  *
  * @param classes the ranks that run the same ops, with their graph; one where all ranks do
- * @param facts what is known about these graphs
+ * @param facts the facts about these graphs
  */
 public record GraphState(ImmutableList<RankClass> classes, Facts facts) {
 

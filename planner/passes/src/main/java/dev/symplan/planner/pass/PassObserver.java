@@ -8,7 +8,7 @@ public interface PassObserver {
   /** Does nothing. */
   PassObserver NONE = new PassObserver() {};
 
-  /** {@return what the work gives} The searches run a pass several times: once per candidate. */
+  /** {@return the result of the work} The searches run a pass several times: once per candidate. */
   default <T> T time(Pass pass, Supplier<T> work) {
     return work.get();
   }

@@ -6,7 +6,7 @@ import com.google.common.collect.ImmutableList;
  * The state of a program after some passes. Immutable: each pass gives a new one.
  *
  * @param graphs the graphs that are planned together; one today
- * @param facts what is known about all of them together
+ * @param facts the facts about all of them together
  */
 public record PlanState(ImmutableList<GraphState> graphs, Facts facts) {
 

@@ -12,7 +12,7 @@ import java.util.function.Predicate;
  * The use of one rank's arena.
  *
  * @param bytes its size
- * @param bound what any placement of what must be there needs at least
+ * @param bound the least that any placement of all required buffers needs
  * @param live the most bytes that are live in it at one step
  * @param peakStep the first such step; -1 for before the first
  */

@@ -246,7 +246,7 @@ final class CollectivesSection {
     return ids.size() == 1 ? text : text + " and " + (ids.size() - 1) + " more";
   }
 
-  /** {@return what keeps the ranks apart, for example {@code the end of r}} */
+  /** {@return the barrier in words, for example {@code the end of r}} */
   private String text(Barrier barrier) {
     return barrierText(index, barrier);
   }

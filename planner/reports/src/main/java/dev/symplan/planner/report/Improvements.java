@@ -17,7 +17,7 @@ import java.util.stream.Stream;
 final class Improvements {
   private Improvements() {}
 
-  /** {@return what would save copies, and what faster variants lack} */
+  /** {@return the changes that would save copies, and the needs of faster variants} */
   static ImmutableList<String> of(Plan plan, RankIndex index, CollectivePlan collective) {
     return Stream.concat(
             collective.args().stream().flatMap(arg -> copy(arg).stream()),
@@ -25,7 +25,9 @@ final class Improvements {
         .collect(ImmutableList.toImmutableList());
   }
 
-  /** {@return what would save the copy of a tensor, if it has one and anything would} */
+  /**
+   * {@return the change that would save the copy of a tensor, if it has one and any change would}
+   */
   static Optional<String> copy(ArgDecision arg) {
     if (arg.realization() != Realization.STAGED) {
       return Optional.empty();

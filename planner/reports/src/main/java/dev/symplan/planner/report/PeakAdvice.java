@@ -49,7 +49,7 @@ public final class PeakAdvice {
   /**
    * {@return a row with one below it for each change that helps, what saves most first}
    *
-   * @param options what the plan was compiled with
+   * @param options the options with which the plan was compiled
    * @param planner compiles the same program with other options
    */
   public static ImmutableList<Row> of(

@@ -17,8 +17,8 @@ final class ReasonTexts {
    * The meaning of a code.
    *
    * @param cause the fact behind the decision
-   * @param consequence what the plan does about it
-   * @param remedy what to change for a better plan; {@code -} if nothing
+   * @param consequence the consequence in the plan
+   * @param remedy the change that leads to a better plan; {@code -} if none does
    */
   record Words(String cause, String consequence, String remedy) {}
 

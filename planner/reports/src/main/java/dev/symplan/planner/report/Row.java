@@ -10,9 +10,9 @@ import java.util.List;
  * One thing in a report: an arena, a buffer, a collective, a step.
  *
  * @param title its name
- * @param details what people read of it, one for each further column of its section
- * @param facts what programs read of it, in a fixed order
- * @param rows what belongs to it: the verdicts on a collective, the parts of a fused step
+ * @param details the cells that people read, one for each further column of its section
+ * @param facts the values that programs read, in a fixed order
+ * @param rows the rows that belong to it: the verdicts on a collective, the parts of a fused step
  */
 public record Row(
     String title,

@@ -8,7 +8,7 @@ import java.util.Collection;
  *
  * @param ranks these ranks
  * @param heading a line above the rest; empty for none
- * @param columns what titles and details of the rows are; empty for rows that need no head
+ * @param columns the heads of the titles and details of its rows; empty for rows that need none
  * @param rows one for each thing that the view shows
  * @param lines text that people read after the rows; of {@link View#GRAPH} and {@link View#CODE}
  *     instead of them

@@ -137,7 +137,7 @@ final class SummarySection {
         .build();
   }
 
-  /** {@return what a rank's inputs and outputs take in the caller's memory} */
+  /** {@return the bytes of a rank's inputs and outputs in the caller's memory} */
   static long externalBytes(RankPlan rankPlan) {
     return rankPlan.buffers().stream()
         .filter(buffer -> buffer.arena().isExternal())

@@ -51,7 +51,7 @@ public final class XlaComparison {
   /**
    * {@return the comparison, in chapters}
    *
-   * @param copies what XLA copies for collectives
+   * @param copies the copies that XLA makes for collectives
    * @param sameOrder the plan that keeps the order of the module
    * @param ownOrder the plan that may change it
    */

@@ -19,7 +19,9 @@ public record Scenario(
 
   /** A GPU of a host, and the share of its rate that it, or its rail, has. */
   public record Slow(int host, int gpu, double factor) {
-    /** {@return what a text such as {@code 3:1*0.5} says; empty if it is none} */
+    /**
+     * {@return the GPU and share that a text such as {@code 3:1*0.5} means; empty if it means none}
+     */
     public static Optional<Slow> parse(String text) {
       var match = SLOW.matcher(text);
       if (!match.matches() || !(Double.parseDouble(match.group(3)) > 0)) {

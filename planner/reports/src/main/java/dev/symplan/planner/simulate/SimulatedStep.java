@@ -45,7 +45,7 @@ public record SimulatedStep(
     return Simulation.run(scenario);
   }
 
-  /** {@return what the last rank does besides local work: communication that nothing hides} */
+  /** {@return the time of the last rank outside local work: exposed communication} */
   public double exposedMicros() {
     return micros - computeMicros;
   }

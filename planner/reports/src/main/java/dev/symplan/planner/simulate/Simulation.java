@@ -121,7 +121,7 @@ final class Simulation {
     }
   }
 
-  /** {@return what a step takes} */
+  /** {@return the predicted step} */
   static SimulatedStep run(Scenario scenario) {
     var simulation = new Simulation(scenario);
     simulation.meet();

@@ -35,7 +35,7 @@ public final class SimulationReport {
     this.sensitivity = sensitivity;
   }
 
-  /** {@return what becomes of a plan on such hosts} */
+  /** {@return the report on a plan on such hosts} */
   public static SimulationReport of(Scenario scenario) {
     var step = SimulatedStep.of(scenario);
     return new SimulationReport(scenario, step, Sensitivity.of(scenario, step));

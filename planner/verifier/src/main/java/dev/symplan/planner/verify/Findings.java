@@ -15,7 +15,7 @@ final class Findings {
   private final List<Violation> violations = new ArrayList<>();
   private final Map<Rule, Integer> counts = new EnumMap<>(Rule.class);
 
-  /** {@return what a check finds} */
+  /** {@return the findings of a check} */
   static Findings of(Consumer<Findings> check) {
     var findings = new Findings();
     check.accept(findings);

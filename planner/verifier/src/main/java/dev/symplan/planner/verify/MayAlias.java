@@ -142,7 +142,7 @@ final class MayAlias {
     return family.containsKey(storage);
   }
 
-  /** {@return what storages have in common that one tensor may be in} */
+  /** {@return the number that all storages share in which one tensor may be} */
   int familyOf(int storage) {
     return family.getOrDefault(storage, storage);
   }

@@ -40,14 +40,14 @@ record BenchDevice(Backend backend, Optional<Machine> gpus) {
     return gpus.isEmpty() ? Target.HOST : Target.defaultFor(ranks);
   }
 
-  /** {@return what points say that they were measured on} */
+  /** {@return the device that points name} */
   String name() {
     return gpus.flatMap(machine -> machine.gpus().stream().findFirst())
         .map(Machine.Gpu::name)
         .orElse(backend.name());
   }
 
-  /** {@return what every output begins with: the command, the machine and the versions} */
+  /** {@return the first lines of every output: the command, the machine and the versions} */
   ImmutableList<String> header(CommandSpec root) {
     return ImmutableList.of(
         "symplan " + String.join(" ", root.commandLine().getParseResult().originalArgs()),

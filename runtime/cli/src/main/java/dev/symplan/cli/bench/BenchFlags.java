@@ -132,7 +132,7 @@ final class BenchFlags {
       console.progress(row.strip());
     }
 
-    /** {@return what was found until now} */
+    /** {@return the points found so far} */
     Points points() {
       return Points.of(points, header);
     }
@@ -150,7 +150,8 @@ final class BenchFlags {
   /**
    * Measures on the backend that is asked for.
    *
-   * @return what {@code work} returns, or that the backend cannot be used here
+   * @return the exit code of {@code work}, or the one that says that the backend cannot be used
+   *     here
    * @throws ParameterException when an option is wrong
    */
   int measure(Console console, ToIntFunction<Run> work) {

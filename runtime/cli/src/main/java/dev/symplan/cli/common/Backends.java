@@ -30,7 +30,7 @@ public final class Backends {
   }
 
   /**
-   * {@return what a backend finds on this machine; empty if it needs no GPUs}
+   * {@return the diagnosis of this machine for a backend; empty if it needs no GPUs}
    *
    * @param multicast whether it may use NVLink multicast
    */

@@ -41,7 +41,7 @@ public final class Inputs {
     return PlanFile.isPlan(input);
   }
 
-  /** {@return what would need less memory than the plan of a graph; each takes a compilation} */
+  /** {@return the changes that would lower the peak of a graph's plan; each takes a compilation} */
   public static ImmutableList<Row> advice(Path input, CompileFlags flags, Plan plan) {
     var compiler = flags.compiler();
     return PeakAdvice.of(

@@ -11,7 +11,7 @@ public final class Version implements IVersionProvider {
     return version == null ? "unpackaged" : version;
   }
 
-  /** {@return what {@code --version} prints} */
+  /** {@return the text of {@code --version}} */
   @Override
   public String[] getVersion() {
     return new String[] {"symplan " + text()};

@@ -31,11 +31,11 @@ import java.util.function.Predicate;
  * Measures plans as they run: with their barriers, in the steady state, each in a session of its
  * own.
  *
- * @param backend what runs them
+ * @param backend the backend that runs them
  * @param target whose planner makes the plans, and says which variants there are
  * @param measurements of each time
- * @param device what points say that they were measured on
- * @param date what they say of when
+ * @param device the device that points name
+ * @param date the date that points name
  * @param found takes each point at once, so that what was measured is not lost if a later one fails
  * @param failed takes what could not be measured, and why
  */

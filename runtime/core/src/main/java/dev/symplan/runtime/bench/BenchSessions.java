@@ -28,7 +28,7 @@ record BenchSessions(Backend backend, SessionOptions options) {
   /**
    * {@return a session}
    *
-   * @param data what has the inputs; where empty, those that {@code weights} lacks are made up
+   * @param data the source of the inputs; where empty, those that {@code weights} lacks are made up
    * @throws RunException as {@link Session#open}
    */
   Session open(Plan plan, Optional<Case> data, Weights weights) {

@@ -16,7 +16,7 @@ import java.util.List;
  */
 public record Communication(double total, double exposed, double waited) {
 
-  /** {@return what the steps of one rank say} */
+  /** {@return the times of the steps of one rank} */
   static Communication of(List<ProfiledStep> steps) {
     var all = steps.stream().map(ProfiledStep::activity).toList();
     var others =

@@ -24,7 +24,7 @@ import java.util.stream.IntStream;
 /**
  * Measures a plan from end to end in the steady state, and each of its steps.
  *
- * @param data what has the inputs; where empty, those that {@code weights} lacks are made up
+ * @param data the source of the inputs; where empty, those that {@code weights} lacks are made up
  * @param measurements of each time
  * @param failed takes what could not be measured of the device, and why
  */

@@ -16,7 +16,7 @@ public final class GraphChart {
    * {@return the drawing}
    *
    * @param comments how it was measured
-   * @param pytorch what PyTorch takes for the same program; may be empty
+   * @param pytorch the times of PyTorch for the same program; may be empty
    */
   public static String svg(
       List<String> comments, GraphTimes times, List<PyTorchTimes.Row> pytorch) {

@@ -44,7 +44,7 @@ public final class GraphCsv {
    * {@return the text}
    *
    * @param comments how it was measured
-   * @param pytorch what PyTorch takes for the same program; may be empty
+   * @param pytorch the times of PyTorch for the same program; may be empty
    */
   public static String print(
       List<String> comments, GraphTimes times, List<PyTorchTimes.Row> pytorch) {

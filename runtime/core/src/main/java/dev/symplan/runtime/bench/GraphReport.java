@@ -33,7 +33,7 @@ public final class GraphReport {
   /**
    * {@return the text}
    *
-   * @param pytorch what PyTorch takes for the same program; may be empty
+   * @param pytorch the times of PyTorch for the same program; may be empty
    */
   public static String print(GraphTimes times, List<PyTorchTimes.Row> pytorch) {
     return new GraphReport(times, pytorch).print();

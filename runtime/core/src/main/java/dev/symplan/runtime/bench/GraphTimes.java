@@ -34,7 +34,7 @@ public record GraphTimes(
         .collect(ImmutableList.toImmutableList());
   }
 
-  /** {@return what one rank's collectives took} */
+  /** {@return the times of one rank's collectives} */
   public Communication communication(int rank) {
     return Communication.of(steps(rank));
   }

@@ -12,7 +12,7 @@ import dev.symplan.planner.plan.RankPlan;
  */
 public record PlannedMemory(long symmetric, long local, long inputs, long outputs) {
 
-  /** {@return what the plan says of a rank} */
+  /** {@return the planned memory of a rank} */
   public static PlannedMemory of(Plan plan, int rank) {
     var own = plan.forRank(rank);
     return new PlannedMemory(

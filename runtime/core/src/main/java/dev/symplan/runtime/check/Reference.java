@@ -67,7 +67,7 @@ public final class Reference {
   /**
    * The result of an evaluation, by rank and position.
    *
-   * @param inputs what the program made of the inputs: the same, unless it writes into them
+   * @param inputs the inputs after the program: the same, unless it writes into them
    */
   public record Result(
       List<List<Optional<HostTensor>>> outputs, List<List<Optional<HostTensor>>> inputs) {}
@@ -96,7 +96,7 @@ public final class Reference {
   }
 
   /**
-   * {@return what graphs give as they were written, in-place collectives included}
+   * {@return the results of graphs as they were written, in-place collectives included}
    *
    * @param graphs each rank's
    * @param inputs are copied, not written

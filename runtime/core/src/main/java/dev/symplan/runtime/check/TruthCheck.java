@@ -71,7 +71,7 @@ public final class TruthCheck {
    * @param expected the distance of the expected output
    * @param chosen the share of the elements of the expected output that are further from f64 than
    *     the tolerance; 1 if no choice of the graph can explain them
-   * @param tolerance what is allowed in any case
+   * @param tolerance the distance that is allowed in any case
    */
   public record Distance(
       int rank, int index, double actual, double expected, double chosen, double tolerance) {
@@ -125,7 +125,7 @@ public final class TruthCheck {
   /**
    * {@return how the outputs compare with f64}
    *
-   * @param program what was compiled, as it was read
+   * @param program the program that was compiled, as it was read
    * @param ranks of the plan
    * @param compiler the one that made the plan
    * @param fill fills the inputs of a session

@@ -22,7 +22,7 @@ import java.util.stream.IntStream;
  * The facts that the processes of a run find on their hosts, for a comparison.
  *
  * @param hosts of the ranks
- * @param facts what each rank found, by what it is about; all have the same keys or fewer
+ * @param facts the facts of each rank, by their subject; all have the same keys or fewer
  * @param clocks how far the clock of each rank is ahead of that of rank 0, in milliseconds
  * @param clockError how wrong these may be, in milliseconds
  * @param meeting how long it takes all ranks to meet in the store, in milliseconds

@@ -4,7 +4,7 @@ package dev.symplan.runtime.failure;
  * The reason why the processes cannot continue together.
  *
  * @param rank the rank that failed or is gone
- * @param code what the processes should exit with
+ * @param code the exit code of the processes
  * @param text for people; it names the rank
  */
 public record Failure(int rank, int code, String text) {

@@ -66,7 +66,7 @@ final class BlockProgram {
    * The work of one pass over rows, and the work once after it.
    *
    * @param loads which operands are read
-   * @param once what is made of folds, and one for the row
+   * @param once the steps that are computed from folds, and once for each row
    */
   @SuppressWarnings("ArrayRecordComponent") // Each is gone through for each block.
   record Pass(int[] loads, Step[] elements, Fold[] folds, Step[] once, Spread[] spread) {}
@@ -229,7 +229,10 @@ final class BlockProgram {
     return full[step];
   }
 
-  /** {@return what is done once before: the operands that it reads have one element for a row} */
+  /**
+   * {@return the work that comes before, once: the operands that it reads have one element for a
+   * row}
+   */
   Pass before() {
     var loads = loads();
     var once = all.stream().filter(step -> !step.full() && step.pass() == 0).toList();

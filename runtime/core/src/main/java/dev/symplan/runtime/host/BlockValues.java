@@ -14,7 +14,7 @@ import java.util.stream.Stream;
  * The values of an expression's steps for a block of elements, some rows one after another, and
  * those that there is one of for each row.
  *
- * @param <A> what keeps them: f64 or 64-bit integers
+ * @param <A> the memory that keeps them: f64 or 64-bit integers
  */
 abstract sealed class BlockValues<A> {
   private final Blocks<A> blocks;
@@ -35,7 +35,7 @@ abstract sealed class BlockValues<A> {
   /**
    * {@return memory for values}
    *
-   * @param type what is computed in
+   * @param type the type in which they are computed
    * @param count how many values there are
    * @param rows the most rows of a block
    * @param size the most elements of a block

@@ -48,12 +48,15 @@ final class Collectives {
     }
   }
 
-  /** {@return what waits until all ranks of the group are at this op} */
+  /** {@return the action that waits until all ranks of the group are at this op} */
   Runnable meeting(GroupUse group) {
     return peers.meeting(group);
   }
 
-  /** {@return what waits until all ranks have run the epilogue of a collective, if they must} */
+  /**
+   * {@return the action that waits until all ranks have run the epilogue of a collective, if they
+   * must}
+   */
   Runnable end(Collective collective) {
     return endsWithBarrier(transfers.of(collective, 0)) ? peers.meeting(collective, 0) : () -> {};
   }
@@ -63,8 +66,8 @@ final class Collectives {
   }
 
   /**
-   * {@return what carries out a rank's part of a collective, with all addresses resolved; without
-   * its {@link #end} if it has an epilogue}
+   * {@return the action that carries out a rank's part of a collective, with all addresses
+   * resolved; without its {@link #end} if it has an epilogue}
    *
    * @throws RuntimeException when the collective cannot be carried out
    */

@@ -73,7 +73,7 @@ public final class HostCall {
     return schema;
   }
 
-  /** {@return what the graph calls the first result; empty if it has no name} */
+  /** {@return the name of the first result in the graph; empty if it has none} */
   public String name() {
     return name;
   }

@@ -13,7 +13,10 @@ public interface HostKernel {
    */
   void run(HostCall call);
 
-  /** {@return what computes a call, as often as it is run, with all done that can be before} */
+  /**
+   * {@return the action that computes a call, any number of times, with all done that can be
+   * before}
+   */
   default Runnable prepare(HostCall call) {
     return () -> run(call);
   }

@@ -82,7 +82,7 @@ final class HostSession extends ExecutableSession {
 
   /**
    * @param world the processes that have one rank each; empty where this one has all
-   * @param onClose what is done when all else is closed
+   * @param onClose the action that comes last, when all else is closed
    * @throws RunException when the ranks do not fit each other, memory or an op's implementation is
    *     missing, or another process fails
    */

@@ -25,7 +25,7 @@ final class InstructionText {
     };
   }
 
-  /** {@return what runs it on the host} */
+  /** {@return the name of the kernel that runs it on the host} */
   static String kernel(Instruction instruction) {
     return switch (instruction) {
       case LocalOp op -> "host " + op.def().name().name();

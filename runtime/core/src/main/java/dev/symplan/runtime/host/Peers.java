@@ -15,10 +15,13 @@ interface Peers {
    */
   HostMemory memory(int rank);
 
-  /** {@return what this process sees of a rank's buffer of a {@link Variant#NCCL} collective} */
+  /**
+   * {@return the memory in which this process sees a rank's buffer of a {@link Variant#NCCL}
+   * collective}
+   */
   MemorySegment staging(int rank, Collective collective);
 
-  /** {@return what waits until all ranks of a group are at this collective} */
+  /** {@return the action that waits until all ranks of a group are at this collective} */
   Runnable meeting(GroupUse group);
 
   /**

@@ -151,7 +151,7 @@ final class PoolKernels {
     call.result().copyFrom(sum);
   }
 
-  /** {@return what the sum of each window is divided by} */
+  /** {@return the divisor of the sum of each window} */
   private static HostTensor divisors(HostCall call, Windows windows) {
     var divisors = HostTensor.allocate(TensorType.contiguous(DType.F64, windows.windows()));
     for (long row = 0; row < windows.windows().get(0); row++) {

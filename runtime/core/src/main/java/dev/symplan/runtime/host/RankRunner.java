@@ -301,7 +301,7 @@ final class RankRunner {
   /**
    * {@return when each instruction of the last run ran; those that only order streams are left out}
    *
-   * @param zero what {@link System#nanoTime} was at 0
+   * @param zero the value of {@link System#nanoTime} at 0
    */
   ImmutableList<Profile.Activity> activities(long zero) {
     var found = ImmutableList.<Profile.Activity>builder();

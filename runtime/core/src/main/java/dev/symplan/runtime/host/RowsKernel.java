@@ -68,7 +68,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
   }
 
   /**
-   * {@return what computes a step in f64}
+   * {@return the action that computes a step in f64}
    *
    * @param operands the tensors as they are seen
    * @param results as many as the step's

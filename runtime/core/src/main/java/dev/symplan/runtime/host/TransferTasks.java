@@ -47,7 +47,7 @@ final class TransferTasks {
   }
 
   /**
-   * {@return what carries a transfer out}
+   * {@return the action that carries a transfer out}
    *
    * @param meeting waits until all ranks of the group are here. On a GPU, packets say that they are
    *     there; here it is the only thing that ranks wait for

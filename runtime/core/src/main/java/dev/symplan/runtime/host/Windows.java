@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  * there in all windows at once, next to these windows.
  *
  * @param kernel the sizes of a window
- * @param padding what is added before the image; positions there hold nothing
+ * @param padding the positions before the image; they hold nothing
  * @param image the sizes of the image in these dimensions
  * @param windows the number of windows along each
  */

@@ -29,7 +29,7 @@ public record Host(String id, String name) {
   /**
    * {@return the host of this process}
    *
-   * @param override what it is taken for, as {@code NCCL_HOSTID} says; empty for what it is
+   * @param override the name by which it is known, as {@code NCCL_HOSTID} says; empty for its own
    */
   static Host here(String override) {
     if (!override.isEmpty()) {

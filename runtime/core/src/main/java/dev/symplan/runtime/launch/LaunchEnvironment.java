@@ -21,7 +21,7 @@ import java.util.stream.Stream;
  * @param port where rank 0 listens for the others
  * @param job a name that no other run has, if the launcher has one; else empty
  * @param access who may come into the store of rank 0
- * @param hostId what this process's host is taken for; empty for what it is
+ * @param hostId the name by which this process's host is known; empty for its own
  */
 public record LaunchEnvironment(
     Launcher launcher,
@@ -107,7 +107,7 @@ public record LaunchEnvironment(
   }
 
   /**
-   * {@return what the environment says; empty if no launcher started this process}
+   * {@return the launch that the environment describes; empty if no launcher started this process}
    *
    * @param variables as of {@link System#getenv()}
    * @throws RunException when variables are missing, are not numbers or contradict each other

@@ -182,7 +182,7 @@ final class Store implements AutoCloseable {
     }
   }
 
-  /** {@return what a process hears that does not come in; empty if it has come in} */
+  /** {@return the reply to a process that does not come in; empty if it has come in} */
   private Optional<Reply> admit(Introduction introduction) throws IOException {
     int version = Handshake.readVersion(introduction.in());
     if (version != Handshake.VERSION) {

@@ -6,7 +6,7 @@ import java.util.Optional;
 /**
  * The access to the store of a run: which processes may join, and where rank 0 listens.
  *
- * @param secret what every process of the run knows
+ * @param secret the secret that every process of the run knows
  * @param insecure whether other hosts may come in without a secret
  * @param address of rank 0's host, where rank 0 listens; empty for the one that the others connect
  *     to
@@ -20,7 +20,7 @@ public record StoreAccess(Optional<Secret> secret, boolean insecure, String addr
   public static final StoreAccess DEFAULT = new StoreAccess(Optional.empty(), false, "");
 
   /**
-   * {@return what the environment says}
+   * {@return the access that the environment describes}
    *
    * @param variables as of {@link System#getenv()}
    * @throws dev.symplan.runtime.failure.RunException when the secret cannot be had

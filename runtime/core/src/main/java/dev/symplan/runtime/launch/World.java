@@ -95,7 +95,7 @@ public final class World implements AutoCloseable {
     return environment.localRank();
   }
 
-  /** {@return what started the processes} */
+  /** {@return the environment that the launcher gave the processes} */
   public LaunchEnvironment environment() {
     return environment;
   }
@@ -153,7 +153,7 @@ public final class World implements AutoCloseable {
    *
    * @param what its name, for people; the same on all ranks
    * @param own 15 MiB at most
-   * @return what each rank gave
+   * @return the bytes of each rank
    * @throws RunException when a rank fails, or not all come in time; the message names who is
    *     missing
    */
@@ -236,7 +236,7 @@ public final class World implements AutoCloseable {
   }
 
   /**
-   * {@return what a rank has put under a key, once it has}
+   * {@return the bytes that a rank has put under a key, once it has}
    *
    * @throws RunException when a rank fails, or it does not come in time
    */
@@ -284,7 +284,7 @@ public final class World implements AutoCloseable {
   /**
    * Tells all ranks that this one cannot go on; the first failure counts.
    *
-   * @param code what the processes should exit with
+   * @param code the exit code of the processes
    * @param text for people; it names the rank
    */
   public void fail(int code, String text) {

@@ -23,7 +23,7 @@ import java.util.Queue;
  *
  * @param index of the step in the rank's plan
  * @param what the op, how many are fused, or the kind of collective
- * @param kind what steps that do the same have in common
+ * @param kind the key that steps of the same work share
  * @param predicted microseconds
  * @param work empty for collectives
  * @param traffic empty for other steps than collectives
@@ -47,7 +47,10 @@ public record ProfiledStep(
    */
   public record Traffic(int collective, String variant, long bytes, double rate, double waited) {}
 
-  /** {@return what it moves: a collective, the rank's operands; others, what their work says} */
+  /**
+   * {@return the bytes that it moves: of a collective, the rank's operands; of others, those of its
+   * work}
+   */
   public long bytes() {
     return traffic.map(Traffic::bytes).or(() -> work.map(Work::bytes)).orElse(0L);
   }

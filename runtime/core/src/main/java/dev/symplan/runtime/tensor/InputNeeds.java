@@ -22,9 +22,7 @@ public final class InputNeeds {
 
   private InputNeeds() {}
 
-  /**
-   * {@return what the ops of a graph need that read one of its inputs, or copies or views of it}
-   */
+  /** {@return the needs of the ops that read an input of a graph, or copies or views of it} */
   public static Need of(Graph graph, Value input) {
     if (!input.isTensor() || input.tensor().dtype().kind() == DType.Kind.FLOAT) {
       return Need.NOTHING;

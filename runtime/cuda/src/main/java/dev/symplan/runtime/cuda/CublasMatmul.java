@@ -133,9 +133,9 @@ final class CublasMatmul implements AutoCloseable {
   }
 
   /**
-   * {@return what puts the product into a stream}
+   * {@return the action that puts the product into a stream}
    *
-   * @param workspaceBytes what the algorithm {@linkplain #workspace needs}
+   * @param workspaceBytes the bytes that the algorithm {@linkplain #workspace needs}
    * @param workspace gives so much when the product is put there
    */
   Runnable call(

@@ -44,7 +44,7 @@ final class CublasProducts {
         });
   }
 
-  /** {@return what puts the product into its stream} */
+  /** {@return the action that puts the product into its stream} */
   Runnable prepare(Product product) {
     if (product.stream() != StreamKind.COMPUTE) {
       throw new IllegalStateException("a product beside compute");

@@ -225,7 +225,7 @@ record CudaMemoryDriver(Check check, boolean fabric, boolean network) implements
         () -> cudart.cuMulticastUnbind(multicast, device(device), 0, bytes), "cuMulticastUnbind");
   }
 
-  /** {@return what the driver calls the GPU that CUDA's runtime gives this number} */
+  /** {@return the driver's number of the GPU that has this number in CUDA's runtime} */
   private int device(int number) {
     var device = new int[1];
     check.driver(cudart.cuDeviceGet(device, number), "cuDeviceGet");

@@ -137,7 +137,7 @@ final class CudaSession extends ExecutableSession {
   }
 
   /**
-   * {@return what the GPU of each rank does}
+   * {@return the program of each rank's GPU}
    *
    * @throws RunException when an op has no implementation for GPUs
    */

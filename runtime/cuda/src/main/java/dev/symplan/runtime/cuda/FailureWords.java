@@ -93,7 +93,7 @@ final class FailureWords {
         .formatted(known == null ? "'" + label + "'" : known.text(), Units.duration(timeout), whom);
   }
 
-  /** {@return what messages call the collectives of NCCL's, which say nothing themselves} */
+  /** {@return the words for NCCL's collectives, which say nothing themselves} */
   String describe(String label) {
     var known = collectives.get(label);
     return known == null ? "'" + label + "'" : known.text();

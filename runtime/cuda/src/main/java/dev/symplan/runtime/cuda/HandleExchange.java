@@ -32,7 +32,7 @@ final class HandleExchange {
   /**
    * A handle that goes to another rank.
    *
-   * @param label what it is, as sender and receiver count
+   * @param label the kind of handle, as sender and receiver count
    * @param bytes of what it stands for
    * @param exported several may have the same
    */
@@ -51,7 +51,7 @@ final class HandleExchange {
     /**
      * Adds a handle for each of some ranks.
      *
-     * @param label what it is, as sender and receiver count
+     * @param label the kind of handle, as sender and receiver count
      * @param bytes of what it stands for
      */
     void add(Set<Integer> to, int label, long bytes, long handle, MemoryDriver driver) {
@@ -90,7 +90,7 @@ final class HandleExchange {
    * @param sent its own handles that go to other hosts
    */
   private record Invitation(Path socket, UUID token, List<Sent<Shareable.Fabric>> sent) {
-    /** {@return what a process gives that can take no handles} */
+    /** {@return the answer of a process that can take no handles} */
     static byte[] refusal(String reason) {
       return Bytes.concat(new byte[] {REFUSAL}, reason.getBytes(StandardCharsets.UTF_8));
     }

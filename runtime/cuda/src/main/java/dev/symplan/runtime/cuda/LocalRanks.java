@@ -66,7 +66,7 @@ final class LocalRanks {
   /**
    * Does something on every GPU's thread at once, and waits for all.
    *
-   * @return what each gave
+   * @return the result of each rank
    * @throws RunException for the first failure of all, which ends the session
    */
   <T> ImmutableSortedMap<Integer, T> onAll(Function<LocalRank, T> task) {

@@ -12,7 +12,7 @@ import dev.symplan.runtime.failure.RunException;
  */
 interface MemoryDriver {
 
-  /** {@return what sizes of a GPU's memory are multiples of} */
+  /** {@return the granularity of a GPU's memory, in bytes} */
   long granularity(int device);
 
   /** {@return the handle of new memory of a GPU, which can be exported} */
@@ -43,7 +43,9 @@ interface MemoryDriver {
   /** Lets go of a handle. */
   void release(long handle);
 
-  /** {@return what sizes of multicast objects, and of what is bound to them, are multiples of} */
+  /**
+   * {@return the granularity of multicast objects, and of memory that is bound to them, in bytes}
+   */
   long multicastGranularity(int devices, long bytes);
 
   /** {@return the handle of a new multicast object, which can be exported} */

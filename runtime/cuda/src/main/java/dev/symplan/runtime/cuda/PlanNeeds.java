@@ -24,8 +24,8 @@ import java.util.function.Supplier;
 record PlanNeeds(int gpus, int nccl, Supplier<Finding> multicast) {
 
   /**
-   * {@return what is missing for a plan, with the line and the command that plans it anew; empty if
-   * nothing is}
+   * {@return the needs of a plan that are not met, with the line and the command that plans it
+   * anew; empty if all are}
    *
    * @param alone whether this process has all ranks
    */

@@ -80,7 +80,7 @@ final class Preparation {
     return attribute;
   }
 
-  /** {@return what puts the steps into their streams, one by one} */
+  /** {@return the actions that put the steps into their streams, one by one} */
   ImmutableList<Runnable> steps(ImmutableList<DeviceStep> steps) {
     var prepared = steps.stream().map(this::step).collect(ImmutableList.toImmutableList());
     workspace.allocate();
@@ -118,7 +118,7 @@ final class Preparation {
     return () -> prepared.forEach(Runnable::run);
   }
 
-  /** {@return what cuDNN does; empty without cuDNN, or where it refuses} */
+  /** {@return the action of cuDNN; empty without cuDNN, or where it refuses} */
   private Optional<Runnable> attention(Function<CudnnAttention, Optional<Prepared>> prepare) {
     if (!Libraries.hasCudnn()) {
       return Optional.empty();

@@ -53,7 +53,7 @@ final class ProductCache {
     return home.isEmpty() ? Optional.empty() : Optional.of(Path.of(home, ".cache", "symplan"));
   }
 
-  /** {@return what is known for a machine} */
+  /** {@return the known choices for a machine} */
   ProductChoices read(String machine) {
     var choices = known.getOrDefault(machine, ProductChoices.none(machine));
     return folder

@@ -68,7 +68,7 @@ record ProductChoices(String machine, ImmutableSortedMap<String, ProductAlgorith
   }
 
   /**
-   * {@return what all ranks use, from what each chose}
+   * {@return the choices that all ranks use, made of those of each}
    *
    * <p>An algorithm of one machine need not exist on another: where the ranks' differ, none has a
    * choice.

@@ -98,7 +98,7 @@ final class ProductTimer {
   }
 
   /**
-   * {@return what is measured on, and how; times of other GPUs and versions do not count for it}
+   * {@return the machine that is measured; times of other GPUs and versions do not count for it}
    */
   private static String machine(Gpu gpu) {
     var check = gpu.check();

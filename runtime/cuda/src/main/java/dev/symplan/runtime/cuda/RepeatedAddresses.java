@@ -29,7 +29,7 @@ final class RepeatedAddresses<T> {
 
   private final List<T> dropped = new ArrayList<>();
 
-  /** {@return what was made for the addresses; empty if they are there for the first time} */
+  /** {@return the object made for the addresses; empty if they are there for the first time} */
   Optional<T> get(ImmutableLongArray addresses, Supplier<T> make) {
     var found = seen.get(addresses);
     if (found == null) {
@@ -60,7 +60,7 @@ final class RepeatedAddresses<T> {
     return !dropped.isEmpty();
   }
 
-  /** {@return what was made and is not needed any more, once} */
+  /** {@return the objects that are not needed any more, each once} */
   ImmutableList<T> dropped() {
     var all = ImmutableList.copyOf(dropped);
     dropped.clear();

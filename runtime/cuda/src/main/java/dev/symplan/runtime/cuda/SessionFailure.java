@@ -41,7 +41,7 @@ final class SessionFailure {
   /**
    * Does what may not come back, in this thread: after a while, the session ends without it.
    *
-   * @param late what to say then
+   * @param late the message of that failure
    */
   void limited(Duration most, String late, Runnable step) {
     var watch =

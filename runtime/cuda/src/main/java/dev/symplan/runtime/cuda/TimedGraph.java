@@ -32,7 +32,7 @@ import org.bytedeco.cuda.global.cudart;
 final class TimedGraph {
 
   /**
-   * @param shares what was done for each of several instructions; empty if it was one
+   * @param shares the shares of several instructions; empty if it was one
    */
   private record Section(
       StreamKind stream,
@@ -162,7 +162,7 @@ final class TimedGraph {
   }
 
   /**
-   * {@return what ran when, on a clock of the GPU's}
+   * {@return the times of all instructions, on a clock of the GPU's}
    *
    * @param before how often the program runs first, right before
    */

@@ -87,7 +87,10 @@ final class CompiledGraph implements AutoCloseable {
     return ImmutableLongArray.copyOf(slots.stream().mapToLong(Slot::bytes));
   }
 
-  /** {@return what the graph takes and gives, and what runs do with the memory of each, as JSON} */
+  /**
+   * {@return the inputs and outputs of the graph, and the use that runs make of their memory, as
+   * JSON}
+   */
   synchronized String describe() {
     return SignatureJson.print(signature(), session.alignment());
   }

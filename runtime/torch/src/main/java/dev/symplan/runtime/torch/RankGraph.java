@@ -56,7 +56,7 @@ record RankGraph(
     return of(Json.parse(new SourceFile("<rank>", text), new JsonErrors(DiagnosticCode.BAD_GROUP)));
   }
 
-  /** {@return what other ranks read: all of it, or only why it is refused} */
+  /** {@return the bytes that other ranks read: all of it, or only why it is refused} */
   byte[] toBytes() {
     var node = JsonNodeFactory.instance.objectNode();
     node.put("name", text.name()).put("text", text.text()).put("backend", backend);

@@ -73,7 +73,7 @@ public record Collective(
   /**
    * {@return arguments of the op that send other tensors, each where its operand is}
    *
-   * @param args what the other parameters are given
+   * @param args the arguments of all parameters
    * @param sent one for each operand
    */
   public ImmutableList<Arg> argsWith(ImmutableList<Arg> args, List<Value> sent) {
@@ -115,7 +115,7 @@ public record Collective(
     return values.build();
   }
 
-  /** {@return what the plan calls it: its first result, or its op} */
+  /** {@return its name in the plan: its first result, or its op} */
   public String name() {
     return op.label();
   }
@@ -130,7 +130,7 @@ public record Collective(
     return request().bytes();
   }
 
-  /** {@return what decides which variants can carry it out} */
+  /** {@return the facts that decide which variants can carry it out} */
   public Eligibility.Request request() {
     return new Eligibility.Request(op, kind, reduceOp, operands);
   }

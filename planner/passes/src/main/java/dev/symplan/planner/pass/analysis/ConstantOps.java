@@ -56,7 +56,7 @@ record ConstantOps(ConstantElements operands) {
   private static final ImmutableSet<String> COPIES =
       ImmutableSet.of("clone", "_to_copy", "convert_element_type", "contiguous", "expand_copy");
 
-  /** {@return what computes the rows of an op's only result} */
+  /** {@return the function that computes the rows of an op's only result} */
   RowFunction rows(Op op, TensorType type) {
     var name = op.def().name();
     if (op.results().size() != 1

@@ -75,7 +75,7 @@ public final class GraphCopier {
     return value;
   }
 
-  /** {@return what stands for a value of the source from here on} */
+  /** {@return the value that stands for one of the source from here on} */
   public Value now(Value old) {
     @Nullable Value value = mapped[old.id()];
     if (value == null) {

@@ -18,7 +18,7 @@ public final class OperandConstraints {
    * @param always whether a copy is needed whatever the variant
    * @param reason why, or why not
    * @param cause the op or value behind the reason
-   * @param signature what shares its storage and where, to compare between ranks
+   * @param signature the tensors that share its storage and where, to compare between ranks
    */
   public record OperandConstraint(
       Value value, boolean free, boolean always, Reason reason, String cause, String signature) {

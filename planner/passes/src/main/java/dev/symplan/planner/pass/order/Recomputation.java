@@ -70,7 +70,7 @@ public final class Recomputation {
    * A storage that could be given up.
    *
    * @param at the op before which it is computed again
-   * @param ops what runs again, and views of it
+   * @param ops the ops that run again, and views of it
    * @param leaves storages that these read and that are live there anyway
    */
   private record Candidate(
@@ -132,7 +132,7 @@ public final class Recomputation {
     this.writers = writing.stream().mapToInt(i -> i).toArray();
   }
 
-  /** {@return what is predicted to be live at most} */
+  /** {@return the predicted peak of live bytes} */
   public static long peak(Analyses own) {
     var units = WorkUnits.of(own);
     return MemoryProfile.of(units, units.given()).peak();

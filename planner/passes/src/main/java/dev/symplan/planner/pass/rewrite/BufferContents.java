@@ -58,7 +58,10 @@ final class BufferContents {
     return version;
   }
 
-  /** {@return what some elements consist of, in their order; nothing if one was never written} */
+  /**
+   * {@return the pieces of which some elements consist, in their order; none if one was never
+   * written}
+   */
   ImmutableList<Piece> read(long start, long size) {
     var found = ImmutableList.<Piece>builder();
     long next = start;

@@ -220,7 +220,7 @@ final class FoldableLayouts {
   /**
    * {@return the copy that puts the slices one after the other which a collective sends}
    *
-   * @param whole what it sends
+   * @param whole the tensor that it sends
    * @param reader the only op that reads that
    */
   private Optional<Copy> before(Collective collective, Value whole, int reader, int ranks) {
@@ -290,7 +290,7 @@ final class FoldableLayouts {
         && type.strides().equals(TensorType.contiguousStrides(type.sizes()));
   }
 
-  /** {@return what a tensor is a view of, if that has such elements at an offset, row by row} */
+  /** {@return the tensor that a view shows, if that has such elements at an offset, row by row} */
   private Optional<Value> contiguous(Value view, long offset, TensorType like) {
     var value = view;
     while (true) {

@@ -256,7 +256,9 @@ final class FoldablePacks {
               .allMatch(this::read);
     }
 
-    /** {@return what an op copies together, if it is the same of what each rank sent} */
+    /**
+     * {@return the values that an op copies together, if they are the same of what each rank sent}
+     */
     private Optional<Range> taken(int op) {
       if (ops.get(op).results().size() != 1
           || !ops.get(op).result().isTensor()

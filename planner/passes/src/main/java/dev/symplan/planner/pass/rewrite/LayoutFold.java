@@ -11,12 +11,12 @@ import dev.symplan.ir.op.SliceDims;
  *
  * @param collective its number
  * @param ranks how many slices there are
- * @param source what the ranks then send: contiguous, and seen with other sizes; of shorter floats
- *     than the target, if these are converted before they are reduced
+ * @param source the tensor that the ranks then send: contiguous, and with other sizes; of shorter
+ *     floats than the target, if these are converted before they are reduced
  * @param sizes the sizes with which it is sent
  * @param dims the dimensions along which the slices lie
- * @param resultSizes the sizes of what the ranks then get
- * @param target what stands for that in the graph, contiguous
+ * @param resultSizes the sizes of the tensor that the ranks then get
+ * @param target the value that takes its place in the graph, contiguous
  * @param copies the ops that are left out
  */
 record LayoutFold(

@@ -12,8 +12,8 @@ import dev.symplan.ir.Value;
  *
  * @param collective its number
  * @param ranks how many have such tensors
- * @param parts what it then sends, each with a result of its own
- * @param reads what stands for the packed result in the graph
+ * @param parts the tensors that it then sends, each with a result of its own
+ * @param reads the values that take the place of the packed result in the graph
  * @param copies the ops that are left out
  */
 record PackedFold(

@@ -17,7 +17,7 @@ public interface Rewriter {
    * The graphs as a rewrite would make them.
    *
    * @param graphs by rank class; the graphs as they are if nothing is to change
-   * @param rewrites what would change, and why no more
+   * @param rewrites the changes, and the reasons why there are not more
    */
   record Proposal(ImmutableList<Graph> graphs, ImmutableList<Rewrite> rewrites) {}
 
@@ -25,7 +25,7 @@ public interface Rewriter {
   Mode mode(RewriteOptions options);
 
   /**
-   * {@return what the graphs could become}
+   * {@return the graphs that it proposes}
    *
    * @param state for which variants have been selected
    * @param context whose mode is not {@link Mode#OFF}

@@ -14,7 +14,7 @@ import java.util.Optional;
  * can take what is converted: it computes in f32 anyway, so the sums are the same, bit for bit.
  *
  * @param op the position of the conversion
- * @param narrow what it converts
+ * @param narrow the tensor that it converts
  */
 record Widening(int op, Value narrow) {
 

@@ -39,7 +39,7 @@ public final class ForcedVariants {
   }
 
   /**
-   * {@return what the caller forces for the {@code k}-th collective}
+   * {@return the variant that the caller forces for the {@code k}-th collective}
    *
    * @throws CompileException when two of its names have different variants
    */

@@ -37,7 +37,7 @@ public record Realized(
     return analyses.collectives();
   }
 
-  /** {@return what is known about the variant of a collective} */
+  /** {@return the row of a collective's variant} */
   public VariantSpec spec(int collective) {
     return VariantSpec.of(collectives().get(collective).kind(), variants.get(collective));
   }

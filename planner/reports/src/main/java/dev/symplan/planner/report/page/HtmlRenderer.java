@@ -67,7 +67,7 @@ public final class HtmlRenderer {
     return page(before.name() + " and " + after.name(), data(before), data(after), notes);
   }
 
-  /** {@return what differs from page to page} */
+  /** {@return the parts that differ from page to page} */
   public static String data(PlanReport report) {
     // In JSON, < stands in strings only; there, it could end the element or begin a comment.
     return JsonTables.render(report).replace("<", "\\u003c");

@@ -68,7 +68,7 @@ final class PassText {
   private PassText() {}
 
   /**
-   * {@return what a pass gave, by extension of the file}
+   * {@return the texts of a pass's result, by extension of the file}
    *
    * <p>{@code graph} is a source that can be compiled, {@code json} a plan file, {@code txt} a
    * table. A pass that only changes the graphs gives these; one that only checks gives nothing.

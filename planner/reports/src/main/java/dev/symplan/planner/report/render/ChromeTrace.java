@@ -59,7 +59,7 @@ public final class ChromeTrace {
   /**
    * Something that takes time.
    *
-   * @param category what colours and filters go by: {@code compute}, {@code collective}
+   * @param category the category for colours and filters: {@code compute}, {@code collective}
    * @param begin in µs
    * @param duration in µs
    * @param args shown when it is selected

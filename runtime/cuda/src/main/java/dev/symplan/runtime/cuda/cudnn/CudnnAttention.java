@@ -79,7 +79,7 @@ public final class CudnnAttention implements AutoCloseable {
   /**
    * A step that cuDNN does.
    *
-   * @param workspaceBytes what each call needs beside its tensors
+   * @param workspaceBytes the bytes that each call needs beside its tensors
    * @param call puts it into the stream, given the address of that memory
    */
   public record Prepared(long workspaceBytes, LongConsumer call) {}

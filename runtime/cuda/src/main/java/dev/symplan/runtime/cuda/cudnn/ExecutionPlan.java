@@ -11,7 +11,7 @@ import org.bytedeco.javacpp.Pointer;
 /**
  * A kernel of cuDNN for one {@link OperationGraph}.
  *
- * @param workspaceBytes what each execution needs beside its tensors
+ * @param workspaceBytes the bytes that each execution needs beside its tensors
  * @param scalarUids the names of the graph's own numbers
  * @param scalars where they are, in the host's memory
  */

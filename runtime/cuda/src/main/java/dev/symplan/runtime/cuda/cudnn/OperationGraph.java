@@ -75,14 +75,14 @@ final class OperationGraph implements AutoCloseable {
         .finish();
   }
 
-  /** {@return what a function makes of each element, in f32} */
+  /** {@return the results of a function of each element, in f32} */
   Tensor map(int mode, Tensor operand) {
     var to = virtual(operand.sizes(), cudnn.CUDNN_DATA_FLOAT);
     pointwise(mode, cudnn.CUDNN_DATA_FLOAT, Optional.empty(), operand, to).finish();
     return to;
   }
 
-  /** {@return what a function of two operands makes; the right one may be broadcast} */
+  /** {@return the results of a function of two operands; the right one may be broadcast} */
   Tensor map(int mode, Tensor left, Tensor right) {
     return map(mode, left, right, cudnn.CUDNN_DATA_FLOAT);
   }

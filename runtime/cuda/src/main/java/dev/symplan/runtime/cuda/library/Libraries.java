@@ -168,7 +168,7 @@ public final class Libraries {
     };
   }
 
-  /** {@return what is wrong with the libraries, the driver apart} */
+  /** {@return the fault of the libraries, the driver apart; empty if they have none} */
   Optional<String> problemOfLibraries() {
     return Stream.of(CudaLibrary.values())
         .filter(wanted -> wanted != CudaLibrary.DRIVER && !wanted.isOptional())

@@ -46,7 +46,7 @@ final class Settings {
 
   private Settings() {}
 
-  /** {@return what is in force, by name} */
+  /** {@return the settings in force, by name} */
   static ImmutableList<Setting> of(Map<String, String> environment) {
     var settings = new TreeMap<String, Setting>();
     environment.forEach(

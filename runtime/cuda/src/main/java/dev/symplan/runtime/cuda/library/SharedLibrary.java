@@ -157,7 +157,7 @@ public final class SharedLibrary {
     }
   }
 
-  /** {@return what a function without arguments gives, as a {@code size_t}} */
+  /** {@return the result of a function without arguments, as a {@code size_t}} */
   long count(String function) {
     try {
       return (long)
@@ -182,7 +182,10 @@ public final class SharedLibrary {
     return text.reinterpret(Long.MAX_VALUE).getString(0);
   }
 
-  /** {@return what a handle threw, as far as it may be thrown on; errors are thrown here} */
+  /**
+   * {@return the exception of a call through a handle, if it may be thrown on; errors are thrown
+   * here}
+   */
   public static RuntimeException failed(Throwable e) {
     if (e instanceof Error error) {
       throw error;
