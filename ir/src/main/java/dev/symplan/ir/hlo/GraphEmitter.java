@@ -358,8 +358,4 @@ final class GraphEmitter {
     sink.report(Diagnostic.error(code, span, message, hint));
     return new CompileException(sink.diagnostics());
   }
-
-  void warn(DiagnosticCode code, String message, String hint) {
-    sink.report(Diagnostic.warning(code, span, message, hint));
-  }
 }

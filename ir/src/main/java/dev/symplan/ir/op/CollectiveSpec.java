@@ -264,19 +264,6 @@ public record CollectiveSpec(
         .orElseThrow(() -> new IllegalArgumentException(kind.text() + " has no " + role));
   }
 
-  /**
-   * {@return the role of a parameter}
-   *
-   * @throws IllegalArgumentException when it has none
-   */
-  public Role role(String param) {
-    return params.entrySet().stream()
-        .filter(entry -> entry.getValue().equals(param))
-        .findFirst()
-        .orElseThrow(() -> new IllegalArgumentException(param + " has no role"))
-        .getKey();
-  }
-
   /** {@return the parameter of the tensors that each rank sends} */
   public String operand() {
     return param(Role.OPERAND);

@@ -230,12 +230,6 @@ public final class StatementReader {
             before.add(comment);
           }
         }
-        case SEPARATOR -> {
-          if (tokens.count() > 0) {
-            finishLine();
-            return done();
-          }
-        }
         case OPEN, CLOSE -> {
           var fault = role == Role.OPEN ? brackets.open(token) : brackets.close(token);
           if (fault.isPresent()) {

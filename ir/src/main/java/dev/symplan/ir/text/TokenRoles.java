@@ -10,7 +10,6 @@ public final class TokenRoles {
     PLAIN,
     LINE_END,
     COMMENT,
-    SEPARATOR,
     OPEN,
     CLOSE,
     FRAME_OPEN,
@@ -19,7 +18,7 @@ public final class TokenRoles {
 
     /** {@return whether such a token never stands inside brackets} */
     boolean isOutsideBrackets() {
-      return this == SEPARATOR || this == FRAME_OPEN || this == FRAME_CLOSE;
+      return this == FRAME_OPEN || this == FRAME_CLOSE;
     }
   }
 
@@ -77,12 +76,6 @@ public final class TokenRoles {
     public Builder frame(int openType, int closeType) {
       set(Role.FRAME_OPEN, openType);
       set(Role.FRAME_CLOSE, closeType);
-      return this;
-    }
-
-    /** A token that ends a statement but is not part of it, such as {@code ;}. */
-    public Builder separator(int type) {
-      set(Role.SEPARATOR, type);
       return this;
     }
 

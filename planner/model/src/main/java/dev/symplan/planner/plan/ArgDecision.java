@@ -57,10 +57,6 @@ public record ArgDecision(
     /** The ranks' graphs share or slice its storage in different ways. */
     RANKS_DIFFER,
     /** The chosen variant reads it where it is. */
-    VARIANT_READS_ANYWHERE;
-
-    public String text() {
-      return Ascii.toLowerCase(name()).replace('_', '-');
-    }
+    VARIANT_READS_ANYWHERE
   }
 }

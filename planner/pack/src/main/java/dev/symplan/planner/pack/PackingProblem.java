@@ -98,20 +98,6 @@ public final class PackingProblem {
     return new PackingProblem(starts, ends, first.sizes, first.alignments);
   }
 
-  /** {@return the buffers at these positions, in this order} */
-  PackingProblem select(int[] positions) {
-    int n = positions.length;
-    var selected = new PackingProblem(new int[n], new int[n], new long[n], new long[n]);
-    for (int k = 0; k < n; k++) {
-      int i = positions[k];
-      selected.starts[k] = starts[i];
-      selected.ends[k] = ends[i];
-      selected.sizes[k] = sizes[i];
-      selected.alignments[k] = alignments[i];
-    }
-    return selected;
-  }
-
   /** {@return the buffers of both, the other's last} */
   PackingProblem concat(PackingProblem other) {
     int n = count();

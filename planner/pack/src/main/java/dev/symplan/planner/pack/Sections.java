@@ -16,13 +16,13 @@ final class Sections {
   private final int count;
   private final int[] first;
   private final int[] end;
-  private final long[] live;
+  private final long maxLive;
 
-  private Sections(int count, int[] first, int[] end, long[] live) {
+  private Sections(int count, int[] first, int[] end, long maxLive) {
     this.count = count;
     this.first = first;
     this.end = end;
-    this.live = live;
+    this.maxLive = maxLive;
   }
 
   static Sections of(PackingProblem problem) {
@@ -66,15 +66,16 @@ final class Sections {
     }
     long sum = 0;
     long upperSum = 0;
+    long maxLive = 0;
     for (int s = 0; s < count; s++) {
       sum += live[s];
       upperSum += upper[s];
       if (upperSum > MAX_LIVE >> 32) {
         throw new IllegalArgumentException("more than 2^60 bytes are live at one step");
       }
-      live[s] = sum;
+      maxLive = Math.max(maxLive, sum);
     }
-    return new Sections(count, first, end, Arrays.copyOf(live, count));
+    return new Sections(count, first, end, maxLive);
   }
 
   /** How many sections begin at or before a step. */
@@ -123,16 +124,8 @@ final class Sections {
     return end[buffer];
   }
 
-  /** {@return the bytes live in a section} */
-  long live(int section) {
-    return live[section];
-  }
-
+  /** {@return the most bytes that are live in one section} */
   long maxLive() {
-    long max = 0;
-    for (long bytes : live) {
-      max = Math.max(max, bytes);
-    }
-    return max;
+    return maxLive;
   }
 }

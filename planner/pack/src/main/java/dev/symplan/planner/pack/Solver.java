@@ -127,8 +127,4 @@ final class Solver {
   long lowerBound() {
     return lowerBound;
   }
-
-  long stepsLeft() {
-    return stepsLeft;
-  }
 }

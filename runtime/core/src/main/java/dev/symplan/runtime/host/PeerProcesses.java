@@ -52,7 +52,6 @@ final class PeerProcesses implements Peers {
   private final Arena owner;
   private final String session;
   private final ImmutableMap<Meeting, Integer> barriers;
-  private final HostMemory own;
   private final Map<Integer, SharedMemory> shared = new TreeMap<>();
   private final Map<Integer, HostMemory> memories = new TreeMap<>();
 
@@ -103,7 +102,6 @@ final class PeerProcesses implements Peers {
         (peer, memory) ->
             memories.put(
                 peer, new HostMemory(executable.ranks().get(peer), memory.symmetric(), owner)));
-    this.own = Objects.requireNonNull(memories.get(rank));
   }
 
   private static byte[] bytes(String text) {
@@ -133,10 +131,6 @@ final class PeerProcesses implements Peers {
                   case LocalOp op -> op.group().stream();
                   case Fused _, Border _, RecordEvent _, AwaitEvent _ -> Stream.of();
                 });
-  }
-
-  HostMemory own() {
-    return own;
   }
 
   private boolean isHere(GroupUse group) {

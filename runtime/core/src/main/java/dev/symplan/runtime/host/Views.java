@@ -84,16 +84,6 @@ final class Views {
     return strided(tensor, sizes, strides, 0);
   }
 
-  static HostTensor permute(HostTensor tensor, List<Integer> order) {
-    var sizes = new ArrayList<Long>();
-    var strides = new ArrayList<Long>();
-    for (int dim : order) {
-      sizes.add(tensor.type().size(dim));
-      strides.add(tensor.type().stride(dim));
-    }
-    return strided(tensor, sizes, strides, 0);
-  }
-
   static HostTensor transpose(HostTensor tensor, int dim0, int dim1) {
     var sizes = sizes(tensor);
     var strides = strides(tensor);

@@ -52,9 +52,4 @@ public final class StorageLayout {
   public long stride(int storage) {
     return stride[storage];
   }
-
-  /** {@return whether a storage is a rank's shard in the whole of a collective} */
-  public boolean isShard(int storage) {
-    return shardOf[storage] != Placement.NO_SHARD;
-  }
 }
