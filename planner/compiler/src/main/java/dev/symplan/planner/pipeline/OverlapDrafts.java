@@ -17,6 +17,7 @@ import dev.symplan.planner.plan.StreamKind;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -51,7 +52,7 @@ final class OverlapDrafts {
   }
 
   private GraphState withoutOverlap(GraphState made) {
-    if (!context.options().overlap()) {
+    if (!context.options().overlap() || !isAsync(made) && !isAnyHideable(made)) {
       return made;
     }
     var apart = context.with(context.options().withOverlap(false));
@@ -109,6 +110,15 @@ final class OverlapDrafts {
     return state.get(SelectVariants.SELECTIONS).stream()
         .map(Selection::variant)
         .collect(toImmutableList());
+  }
+
+  /** Whether compute could hide any collective; if not, all variants are those without overlap. */
+  private static boolean isAnyHideable(GraphState made) {
+    return made.analyses().stream()
+        .anyMatch(
+            own ->
+                IntStream.range(0, own.collectives().size())
+                    .anyMatch(k -> own.overlap().hideableMicros(k) > 0));
   }
 
   private static boolean isAsync(GraphState made) {
