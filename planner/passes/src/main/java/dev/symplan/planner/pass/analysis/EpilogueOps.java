@@ -10,7 +10,6 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.plan.Epilogue;
-import java.util.HashSet;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
@@ -54,7 +53,7 @@ public record EpilogueOps(long bytes, boolean stored, double micros) {
     int storage = reduced(analyses, collective);
     return Optional.of(
         new EpilogueOps(
-            bytes(analyses, unit, storage),
+            analyses.fusion().bytesInMemory(unit, storage),
             analyses.uses().lastOpOrCaller(storage) > unit.get(unit.length() - 1),
             analyses.overlap().computeBetween(position, position + 1)));
   }
@@ -128,19 +127,5 @@ public record EpilogueOps(long bytes, boolean stored, double micros) {
     return unit.stream()
         .mapToObj(analyses.graph().ops()::get)
         .collect(ImmutableList.toImmutableList());
-  }
-
-  private static long bytes(Analyses analyses, ImmutableIntArray unit, int reduced) {
-    var aliases = analyses.aliases();
-    var moved = new HashSet<Value>();
-    for (var op : ops(analyses, unit)) {
-      moved.addAll(op.operands());
-      moved.addAll(op.results());
-    }
-    return moved.stream()
-        .filter(value -> aliases.id(value) >= 0 && aliases.id(value) != reduced)
-        .filter(value -> !analyses.fusion().isPassing(aliases.id(value)))
-        .mapToLong(value -> value.tensor().bytes())
-        .sum();
   }
 }

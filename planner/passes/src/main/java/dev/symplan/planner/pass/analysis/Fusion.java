@@ -1,6 +1,7 @@
 package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Iterables;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
@@ -82,6 +83,31 @@ public final class Fusion {
   /** {@return whether a storage only passes from op to op of a unit, and so has no memory} */
   public boolean isPassing(int storage) {
     return passing[storage];
+  }
+
+  /** {@return the bytes of all tensors in memory that the ops of a unit read or write} */
+  long bytesInMemory(ImmutableIntArray unit) {
+    return bytesInMemory(unit, -1);
+  }
+
+  /**
+   * {@return the same, apart from one storage}
+   *
+   * @param without the storage that does not count
+   */
+  long bytesInMemory(ImmutableIntArray unit, int without) {
+    var counted = new HashSet<Integer>();
+    long bytes = 0;
+    for (int i = 0; i < unit.length(); i++) {
+      var op = graph.ops().get(unit.get(i));
+      for (var value : Iterables.concat(op.operands(), op.results())) {
+        int storage = aliases.id(value);
+        if (storage >= 0 && storage != without && !passing[storage] && counted.add(value.id())) {
+          bytes += value.tensor().bytes();
+        }
+      }
+    }
+    return bytes;
   }
 
   private void mark(boolean[] storages, Value value) {

@@ -2,11 +2,9 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Value;
-import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.cost.CostModel;
 import java.util.Arrays;
-import java.util.HashSet;
 
 /**
  * Between which ops a collective may run: from where its operands are ready to where its results
@@ -83,7 +81,7 @@ public final class OverlapWindows {
       double micros =
           collective || unit.length() == 1 && Concatenation.needsNoCopy(op, unit.get(0), analyses)
               ? 0
-              : micros(graph, aliases, fusion, unit, costs);
+              : micros(op, unit, fusion, costs);
       computeBefore[p + 1] = computeBefore[p] + micros;
       workBefore[p + 1] = workBefore[p] + Math.max(0, micros - costs.rampMicros());
       if (collective) {
@@ -152,22 +150,10 @@ public final class OverlapWindows {
     }
   }
 
-  private static double micros(
-      Graph graph, Aliases aliases, Fusion fusion, ImmutableIntArray unit, CostModel costs) {
-    if (unit.length() == 1) {
-      return costs.computeMicros(graph.ops().get(unit.get(0)));
-    }
-    var moved = new HashSet<Value>();
-    unit.forEach(
-        index -> {
-          moved.addAll(graph.ops().get(index).operands());
-          moved.addAll(graph.ops().get(index).results());
-        });
-    return costs.kernelMicros(
-        moved.stream()
-            .filter(value -> aliases.id(value) >= 0 && !fusion.isPassing(aliases.id(value)))
-            .mapToLong(value -> value.tensor().bytes())
-            .sum());
+  private static double micros(Op first, ImmutableIntArray unit, Fusion fusion, CostModel costs) {
+    return unit.length() == 1
+        ? costs.computeMicros(first)
+        : costs.kernelMicros(fusion.bytesInMemory(unit));
   }
 
   /** {@return the ops that run as one step, by position} */
