@@ -43,7 +43,7 @@ final class Spin {
   }
 
   /**
-   * {@return what goes wrong in some interleaving; empty if nothing does in any}
+   * {@return the failure of some interleaving; empty if none fails}
    *
    * @param model Promela text
    */

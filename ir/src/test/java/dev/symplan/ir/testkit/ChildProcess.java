@@ -20,7 +20,7 @@ public record ChildProcess(Process process, BufferedReader out) {
   /**
    * The same.
    *
-   * @param prefix what begins the command, such as one that changes the namespace
+   * @param prefix the beginning of the command, such as one that changes the namespace
    * @param options of Java
    */
   static ChildProcess start(

@@ -124,7 +124,7 @@ public final class HostNetwork implements AutoCloseable {
     return (hasLinks() ? "10.22.0." : "127.0.22.") + (host + 1);
   }
 
-  /** {@return what begins the command of a process of a host} */
+  /** {@return the beginning of the command of a process of a host} */
   public ImmutableList<String> prefix(int host) {
     return hub.map(
             known ->

@@ -78,7 +78,7 @@ public final class RankProcesses implements AfterEachCallback {
   /**
    * Kills a rank and waits for the others, which must fail.
    *
-   * @return what each of the others still prints
+   * @return the last output of each of the others
    */
   public List<String> outputsAfterKilling(int victim) throws Exception {
     ranks.get(victim).process().destroyForcibly();
@@ -89,7 +89,7 @@ public final class RankProcesses implements AfterEachCallback {
     return outputs;
   }
 
-  /** {@return what each of these still prints before it ends, which takes 30 s at most} */
+  /** {@return the last output of each of these before it ends, which takes 30 s at most} */
   public List<String> outputs(IntPredicate which) throws Exception {
     var others =
         IntStream.range(0, ranks.size())

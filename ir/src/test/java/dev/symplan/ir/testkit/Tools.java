@@ -36,7 +36,7 @@ public final class Tools {
     assumeTrue(isInstalled(program), "no %s on the PATH".formatted(program));
   }
 
-  /** {@return what the work gives in a folder that nothing is left of} */
+  /** {@return the result of the work in a folder that nothing is left of} */
   public static <T> T inFolder(Work<T> work) {
     try {
       var folder = Files.createTempDirectory("symplan-tools");
@@ -56,7 +56,7 @@ public final class Tools {
   }
 
   /**
-   * {@return what a program said}
+   * {@return the output of a program}
    *
    * @throws IllegalStateException with that when it fails, or does not end
    */

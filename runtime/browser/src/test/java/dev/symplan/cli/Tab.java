@@ -65,7 +65,7 @@ final class Tab {
     return page.getByTestId(testId);
   }
 
-  /** {@return what the pages complained about so far, and forgets it} */
+  /** {@return the complaints of the pages so far, and forgets them} */
   List<String> takeComplaints() {
     // Events come one after the other: after this answer none is left from before.
     page.evaluate("() => new Promise(requestAnimationFrame)");
@@ -74,7 +74,7 @@ final class Tab {
     return taken;
   }
 
-  /** {@return what the pages complained about} */
+  /** {@return the complaints of the pages} */
   List<String> close() {
     var last = takeComplaints();
     context.close();

@@ -57,7 +57,7 @@ final class ConsolePage {
     return lines;
   }
 
-  /** {@return what head, tail or {@code grep -A N WORD} leave} */
+  /** {@return the lines that head, tail or {@code grep -A N WORD} leave} */
   private static List<String> filtered(List<String> lines, List<String> filter) {
     int count = Integer.parseInt(filter.get(filter.size() == 2 ? 1 : 2).replace("-", ""));
     return switch (filter.getFirst()) {

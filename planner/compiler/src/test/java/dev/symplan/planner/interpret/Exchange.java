@@ -72,7 +72,8 @@ record Exchange(
   }
 
   /**
-   * {@return what this adds to the state that unknown ops read: the same for merged collectives}
+   * {@return the part that this adds to the state that unknown ops read: the same for merged
+   * collectives}
    */
   long weight() {
     return Piece.mix(key(), kind.text());

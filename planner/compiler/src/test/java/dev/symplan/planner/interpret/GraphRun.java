@@ -51,7 +51,7 @@ final class GraphRun {
     return ranks.get(rank);
   }
 
-  /** {@return what a rank leaves: its outputs, and the inputs that stay the caller's} */
+  /** {@return the results of a rank: its outputs, and the inputs that stay the caller's} */
   static List<Value> kept(Graph graph) {
     var kept = new ArrayList<Value>();
     for (var value : graph.outputValues()) {

@@ -22,7 +22,7 @@ public final class Interpreter {
   }
 
   /**
-   * {@return what shows that the plan is wrong, if anything does}
+   * {@return the proof that the plan is wrong, if there is one}
    *
    * @param seed of what unknown ops do
    * @param orders how many orders of streams and ranks are tried

@@ -9,7 +9,7 @@ import java.util.stream.LongStream;
 /**
  * Consecutive bytes of what one op computed.
  *
- * @param token what was computed
+ * @param token the computation that gave it
  * @param from the first byte's position in it; may be negative, as only differences count
  */
 record Piece(long token, long from, long length) {
@@ -90,7 +90,7 @@ record Piece(long token, long from, long length) {
     return cursor.take(length);
   }
 
-  /** {@return what each byte becomes together with those at its position in the other lists} */
+  /** {@return the result of each byte and those at its position in the other lists} */
   static List<Piece> combine(long key, List<List<Piece>> lists) {
     if (lists.size() == 1) {
       return lists.getFirst();

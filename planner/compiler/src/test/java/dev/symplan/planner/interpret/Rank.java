@@ -35,7 +35,7 @@ abstract class Rank {
   /** Says that an op gave a result in other memory than its own. */
   abstract void put(Value result, Place place);
 
-  /** {@return what a value is that is no tensor} */
+  /** {@return the meaning of a value that is not a tensor} */
   long scalar(Value value) {
     return numbers.getOrDefault(value.id(), Piece.mix(1, value.name()));
   }

@@ -40,7 +40,7 @@ final class GraphModel {
     /** Moves an argument to where another one is. */
     void move(Value argument, Value other);
 
-    /** {@return what ops that may do anything have left outside their arguments} */
+    /** {@return the state that ops that may do anything have left outside their arguments} */
     long state();
 
     void setState(long state);

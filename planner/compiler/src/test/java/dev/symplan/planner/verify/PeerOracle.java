@@ -77,7 +77,7 @@ final class PeerOracle {
     }
   }
 
-  /** {@return what can go wrong between ranks, if anything can} */
+  /** {@return the failure that can happen between ranks, if any can} */
   static Optional<String> unsafe(Plan plan) {
     return new PeerOracle(plan).run();
   }

@@ -65,7 +65,7 @@ public sealed interface Requirement {
   /** Each slice that a rank sends or gets is contiguous. */
   record Runs() implements Requirement {}
 
-  /** What a rank gets has the element type of what it sends. */
+  /** A rank gets tensors of the element type of those that it sends. */
   record OneType() implements Requirement {}
 
   /** All ranks together hold less than this: what NCCL's symmetric kernels can count. */

@@ -19,7 +19,7 @@ import java.util.function.Function;
  * memory, this takes the one that does not.
  */
 public final class JoinedMakers {
-  /** What stands for a value that only passes from op to op. */
+  /** Stands for a value that only passes from op to op. */
   public static final Object PASSES = new Object();
 
   private JoinedMakers() {}

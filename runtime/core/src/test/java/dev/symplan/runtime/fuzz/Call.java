@@ -40,7 +40,7 @@ final class Call {
     return def.schema().hasParam(param);
   }
 
-  /** {@return what a parameter is set to; None if it is not} */
+  /** {@return the argument of a parameter; None if it has none} */
   Arg arg(String param) {
     return args.getOrDefault(param, Arg.None.NONE);
   }

@@ -10,7 +10,7 @@ import java.util.SplittableRandom;
 /**
  * The numbers that an input gets.
  *
- * @param kind what they may be
+ * @param kind the kind of elements
  * @param bound the limit of {@link Kind#INDEX}, {@link Kind#ENDS} and {@link Kind#TIMES}
  */
 record Fill(Kind kind, long bound) {

@@ -14,7 +14,7 @@ import java.util.OptionalLong;
 /**
  * A program with what is needed to run it again.
  *
- * @param fills what inputs get, by name; those not named get anything
+ * @param fills the elements of inputs, by name; those not named get anything
  * @param seed of the inputs' numbers
  */
 record FuzzCase(

@@ -30,7 +30,7 @@ record MeshProgram(int hosts, int local) {
     return hosts * local;
   }
 
-  /** {@return what the host of a rank is taken for} */
+  /** {@return the name by which the host of a rank is known} */
   String host(int rank) {
     return "host" + rank / local;
   }

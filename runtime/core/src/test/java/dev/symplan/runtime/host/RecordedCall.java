@@ -202,7 +202,7 @@ record RecordedCall(
                 schema.params().get(schema.indexOf(param)).defaultValue().orElse(Arg.None.NONE));
   }
 
-  /** {@return what the op's rule says of the results} */
+  /** {@return the results by the op's rule} */
   ImmutableList<OpResult> infer() {
     return def.infer(args).orElseThrow();
   }

@@ -57,7 +57,7 @@ class CaseVariantsOnGpuTest {
                     .map(entry -> Arguments.of(name, entry.getKey(), entry.getValue())));
   }
 
-  /** {@return what all collectives of a kind can be} */
+  /** {@return the variants that all collectives of a kind can have} */
   private static ImmutableSetMultimap<Kind, Variant> eligible(Plan plan) {
     Map<Kind, Set<Variant>> eligible = new EnumMap<>(Kind.class);
     for (var collective : plan.forRank(0).collectives()) {

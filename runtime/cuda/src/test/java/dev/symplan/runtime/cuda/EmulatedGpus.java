@@ -131,7 +131,7 @@ final class EmulatedGpus {
   /**
    * @param times how often each rank goes through its program in one run, without waiting for
    *     others
-   * @param change what is done to the text of every kernel
+   * @param change the change to the text of every kernel
    */
   EmulatedGpus(Executable executable, int times, UnaryOperator<String> change) {
     this.programs = DeviceLowering.lower(executable);

@@ -53,7 +53,7 @@ final class LocalPrograms {
     }
   }
 
-  /** {@return what a session computed, to compare another with} */
+  /** {@return the results of a session, to compare another with} */
   static List<Optional<HostTensor>> outputs(Session session, int rank) {
     return IntStream.range(0, session.outputCount())
         .mapToObj(i -> session.output(rank, i))

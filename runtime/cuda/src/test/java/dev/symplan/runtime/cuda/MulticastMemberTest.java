@@ -191,7 +191,7 @@ class MulticastMemberTest {
     }
   }
 
-  /** {@return what became of three processes, which are threads here, with a world for each} */
+  /** {@return the results of three processes, which are threads here, with a world for each} */
   private static Outcome inProcesses(int failingRank, int failing) {
     var machine = new Machine();
     var ranks =

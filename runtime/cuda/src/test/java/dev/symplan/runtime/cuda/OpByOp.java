@@ -78,7 +78,7 @@ final class OpByOp implements Reference.Observer {
     return check;
   }
 
-  /** {@return what differs, a line each} */
+  /** {@return the differences, a line each} */
   List<String> findings() {
     return findings;
   }

@@ -59,7 +59,7 @@ final class RecordingDriver implements MemoryDriver {
     private long handlesMade;
     private long addressesMade;
 
-    /** {@return what was not given back} */
+    /** {@return the handles and addresses that were not given back} */
     synchronized List<String> held() {
       var held = new ArrayList<String>();
       things.forEach(
@@ -91,7 +91,10 @@ final class RecordingDriver implements MemoryDriver {
       }
     }
 
-    /** {@return what a driver would have waited for, for ever, or what has no defined result} */
+    /**
+     * {@return the calls for which a driver would have waited for ever, or that have no defined
+     * result}
+     */
     synchronized List<String> wrong() {
       return List.copyOf(wrong);
     }
@@ -122,7 +125,7 @@ final class RecordingDriver implements MemoryDriver {
     this.fabric = fabric;
   }
 
-  /** {@return what was called, with the arguments} */
+  /** {@return the calls, with their arguments} */
   List<String> calls() {
     return calls;
   }

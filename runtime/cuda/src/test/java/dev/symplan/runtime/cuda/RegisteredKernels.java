@@ -85,7 +85,7 @@ final class RegisteredKernels {
 
   private RegisteredKernels() {}
 
-  /** {@return what takes the ops back} */
+  /** {@return the action that takes the ops back} */
   static Registration register() {
     var all =
         List.of(

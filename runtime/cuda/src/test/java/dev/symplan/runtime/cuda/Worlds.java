@@ -32,7 +32,7 @@ final class Worlds {
   /**
    * {@return the same}
    *
-   * @param host what the host of a rank is taken for; empty for what it is
+   * @param host the name by which the host of a rank is known; empty for its own
    */
   static List<String> failures(int ranks, IntFunction<String> host, Consumer<World> each) {
     assumeTrue(Files.isDirectory(Path.of("/proc/self/fd")), "only Linux has such descriptors");

@@ -125,7 +125,7 @@ class EmulatedCallsTest {
       return ImmutableLongArray.copyOf(Streams.stream(list).map(JsonNode::longValue).toList());
     }
 
-    /** {@return what is generated for it; empty if the call is refused} */
+    /** {@return the kernels that are generated for it; empty if the call is refused} */
     Optional<Plan> plan() {
       var plan = LocalPrograms.plan(text);
       try {

@@ -14,7 +14,7 @@ import java.util.Map;
  * that it finds.
  *
  * @param found by the name of each op's first result, what it makes of what it finds
- * @param outputs what the outputs and the inputs hold in the end
+ * @param outputs the contents of the outputs and the inputs in the end
  * @param collectives in order
  * @param effects the ops that are more than their results, in order
  */

@@ -95,7 +95,7 @@ final class FoldableLayouts {
         : Optional.empty();
   }
 
-  /** What is scattered may be converted behind the copy, or before it. */
+  /** A conversion may be behind the copy before a scatter, or in front of it. */
   private Optional<LayoutFold> scatter(int k, Collective collective, int ranks, boolean widens) {
     var sent = collective.operands().getFirst();
     var behind = widens ? widening(sent, collective.index(), collective) : NOT_WIDENED;

@@ -49,7 +49,7 @@ public final class Select {
       Epilogue.Reason epilogue) {}
 
   /**
-   * What all variants of one collective have in common.
+   * The facts about one collective that all its variants share.
    *
    * @param reach of the groups that the ranks' graphs name, the one that is in most domains
    * @param bytes of the rank that sends most
