@@ -10,7 +10,6 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Launches;
-import dev.symplan.planner.machine.Variant;
 import java.util.List;
 import java.util.Optional;
 
@@ -79,7 +78,7 @@ final class PushedElements {
 
   private static boolean isGather(Collective collective) {
     return collective.kind() == Kind.ALL_GATHER
-        && collective.variant() == Variant.PUSH
+        && collective.spec().takesMakers()
         && collective.operands().size() == 1;
   }
 

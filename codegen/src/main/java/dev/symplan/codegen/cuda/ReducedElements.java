@@ -9,7 +9,6 @@ import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Launches;
-import dev.symplan.planner.machine.Variant;
 import java.util.Optional;
 
 /**
@@ -140,7 +139,7 @@ record ReducedElements(ImmutableList<Part> parts, TensorRef made, int unit) {
 
   private static boolean isScatter(Collective collective) {
     return collective.kind() == Kind.REDUCE_SCATTER
-        && collective.variant() == Variant.ONE_SHOT
+        && collective.spec().takesMakers()
         && collective.operands().size() == 1
         && collective.startBarrier()
         && !collective.epilogue().isFused();

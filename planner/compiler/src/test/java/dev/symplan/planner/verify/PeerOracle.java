@@ -40,7 +40,8 @@ final class PeerOracle {
 
   private sealed interface Action {}
 
-  private record Op(int op) implements Action {}
+  /** An op that runs, or may run, in the kernel of a collective; -1 for others. */
+  private record Op(int op, int k) implements Action {}
 
   private record Body(int k) implements Action {}
 
@@ -101,18 +102,22 @@ final class PeerOracle {
               ? ops(rankPlan.steps().get(s + 1))
               : ImmutableIntArray.of();
       switch (step) {
-        case Step.Compute _, Step.Fused _ -> ops(step).forEach(op -> compute.add(new Op(op)));
+        case Step.Compute _, Step.Fused _ -> ops(step).forEach(op -> compute.add(new Op(op, -1)));
         case Step.Join(int k) -> compute.add(new Await("done " + rank + " " + k));
         case Step.Start(int k) -> {
           var collective = rankPlan.collectives().get(k);
+          var makers =
+              s > 0 && !collective.isAsync() && collective.spec().takesMakers()
+                  ? ops(rankPlan.steps().get(s - 1))
+                  : ImmutableIntArray.of();
           if (collective.isAsync()) {
             var side = threads.get(thread(rank, collective.stream()));
             compute.add(new Record("start " + rank + " " + k));
             side.add(new Await("start " + rank + " " + k));
-            collective(rank, k, collective, behind, side);
+            collective(rank, k, collective, makers, behind, side);
             side.add(new Record("done " + rank + " " + k));
           } else {
-            collective(rank, k, collective, behind, compute);
+            collective(rank, k, collective, makers, behind, compute);
           }
         }
       }
@@ -129,7 +134,12 @@ final class PeerOracle {
   }
 
   private void collective(
-      int rank, int k, CollectivePlan collective, ImmutableIntArray behind, Deque<Action> thread) {
+      int rank,
+      int k,
+      CollectivePlan collective,
+      ImmutableIntArray makers,
+      ImmutableIntArray behind,
+      Deque<Action> thread) {
     var members = members(rank, collective);
     // These two meet for themselves, whatever the plan says.
     boolean meets =
@@ -138,8 +148,9 @@ final class PeerOracle {
     if (meets || (collective.startBarrier() && !plain)) {
       thread.add(new Meet("start " + k + members, members));
     }
+    makers.forEach(op -> thread.add(new Op(op, k)));
     thread.add(new Body(k));
-    behind.forEach(op -> thread.add(new Op(op)));
+    behind.forEach(op -> thread.add(new Op(op, -1)));
     if (meets || (collective.endBarrier() && !plain)) {
       thread.add(new Meet("end " + k + members, members));
     }
@@ -176,9 +187,9 @@ final class PeerOracle {
   private boolean act(int thread, Action action) {
     int rank = thread / STREAMS;
     switch (action) {
-      case Op(int op) -> {
+      case Op(int op, int k) -> {
         clocks[thread][thread]++;
-        local(thread, rank, op, -1);
+        local(thread, rank, op, k);
       }
       case Body(int k) -> body(thread, rank, k);
       case All() -> {

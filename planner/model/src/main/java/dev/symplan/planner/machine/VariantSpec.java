@@ -94,6 +94,15 @@ public record VariantSpec(
         && (variant == Variant.ONE_SHOT || variant == Variant.ONE_SHOT_PUSH);
   }
 
+  /**
+   * {@return whether the local step right before it may run in its kernel, where ranks have met
+   * before that step is done}
+   */
+  public boolean takesMakers() {
+    return (kind == Kind.ALL_GATHER && variant == Variant.PUSH)
+        || (kind == Kind.REDUCE_SCATTER && variant == Variant.ONE_SHOT);
+  }
+
   /** {@return whether a rank's part of the whole may lie in the whole} */
   public boolean allowsShardInPlace() {
     return sharesMemory && kind != Kind.ALL_REDUCE;

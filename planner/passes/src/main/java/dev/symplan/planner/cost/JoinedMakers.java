@@ -9,6 +9,7 @@ import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Launches;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import java.util.List;
 import java.util.function.Function;
 
@@ -69,11 +70,8 @@ public final class JoinedMakers {
   }
 
   private static boolean mayJoin(Kind kind, Variant variant, long ranks) {
-    return switch (kind) {
-      case ALL_GATHER -> variant == Variant.PUSH;
-      case REDUCE_SCATTER -> variant == Variant.ONE_SHOT && ranks <= Launches.MAX_RANKS_OF_SCATTER;
-      case ALL_REDUCE, ALL_TO_ALL, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> false;
-    };
+    return VariantSpec.of(kind, variant).takesMakers()
+        && (kind != Kind.REDUCE_SCATTER || ranks <= Launches.MAX_RANKS_OF_SCATTER);
   }
 
   private static boolean goesByElements(Op op, Value last) {

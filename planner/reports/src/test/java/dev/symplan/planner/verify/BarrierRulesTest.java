@@ -5,6 +5,7 @@ import static dev.symplan.planner.verify.VerifierFixtures.variants;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.io.PlanFile;
@@ -19,6 +20,7 @@ import dev.symplan.planner.report.PlanExplainer;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.View;
 import dev.symplan.planner.report.render.TextRenderer;
+import dev.symplan.planner.verify.Violation.Rule;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -26,8 +28,11 @@ import java.util.List;
 import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Which barriers plans do without, and what is said of those that they may not. */
 class BarrierRulesTest {
@@ -105,6 +110,54 @@ class BarrierRulesTest {
   void resultsThatPeersWriteAreMetForWhereTheyAreRead() {
     var plan = compile(LAYERS, variants("all_reduce", Variant.TWO_SHOT).withOverlap(false));
     assertThat(barriers(plan)).containsOnly("own, own");
+  }
+
+  /** The step before the first one makes the operands of both. */
+  private static final String MAKERS =
+      """
+      graph makers(x: f32[64, 64]) {
+        a = aten::neg(x)
+        b = aten::relu(x)
+        p = symplan::%s(b, %s0, 4, "tp")
+        q = _c10d_functional::all_reduce(a, "sum", "tp")
+        return p, q
+      }
+      """;
+
+  /** It may run in the kernel of the first one, behind its start. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {"reduce_scatter_dim | 'sum', | ONE_SHOT", "all_gather_dim | | PUSH"})
+  void startsSayNothingOfWhatIsMadeInTheirKernels(
+      String op, @Nullable String reduction, Variant variant) {
+    var text = MAKERS.formatted(op, reduction == null ? "" : reduction.replace('\'', '"'));
+    var kind = op.replace("_dim", "");
+    var options =
+        ONE_SHOT.withVariants(ImmutableMap.of(kind, variant, "all_reduce", Variant.ONE_SHOT));
+    var plan = compile(text, options);
+    assertThat(plan.rankPlans().getFirst().steps())
+        .containsExactly(
+            new Step.Fused(ImmutableIntArray.of(0, 1)), new Step.Start(0), new Step.Start(1));
+    assertThat(plan.rankPlans().getFirst().collectives().get(1).startBarrier()).isTrue();
+    for (var edge : Edge.values()) {
+      var wrong =
+          PlanEdits.of(plan)
+              .collective(0, c -> PlanEdits.barriers(c, true, true))
+              .collective(1, start(0, edge))
+              .plan();
+      assertThat(VerifierFixtures.first(wrong, Rule.RACE).message())
+          .startsWith("_c10d_functional::all_reduce → q begins without a barrier of its own")
+          .contains("but step 0 (2 fused ops");
+    }
+    // A copy engine runs no kernel that could.
+    if (variant == Variant.PUSH) {
+      var copies =
+          options.withVariants(
+              ImmutableMap.of(kind, Variant.COPY_ENGINE, "all_reduce", Variant.ONE_SHOT));
+      assertThat(compile(text, copies).rankPlans().getFirst().collectives().get(1).start())
+          .isEqualTo(new Barrier.StandIn(0, Edge.START));
+    }
   }
 
   @Test

@@ -165,17 +165,20 @@ final class BarrierRules {
           checkGroup(k, edge, other);
           checkUse(k, edge, witness, s, collectives.get(other).op());
           if (other != k && collectives.get(other).hasEpilogue()) {
-            checkEpilogue(k, edge, witness, s + 1);
+            checkLocal(k, edge, witness, s + 1);
           }
         }
         case Step.Join(int other) -> checkUse(k, edge, witness, s, collectives.get(other).op());
       }
     }
+    if (before && collectives.get(witness).spec().takesMakers()) {
+      checkLocal(k, edge, witness, start[witness] - 1);
+    }
   }
 
-  /** Ops that run in the kernel of a collective come before its end barrier. */
-  private void checkEpilogue(int k, Edge edge, int witness, int step) {
-    if (step < facts.plan.steps().size()) {
+  /** Ops that run in the kernel of a collective may do so after its start, and before its end. */
+  private void checkLocal(int k, Edge edge, int witness, int step) {
+    if (step >= 0 && step < facts.plan.steps().size()) {
       switch (facts.plan.steps().get(step)) {
         case Step.Compute(int op) -> checkUse(k, edge, witness, step, op);
         case Step.Fused(var ops) -> ops.forEach(op -> checkUse(k, edge, witness, step, op));

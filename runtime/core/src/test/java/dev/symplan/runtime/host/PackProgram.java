@@ -127,7 +127,7 @@ public final class PackProgram {
     got = waited(got);
     if (rarely()) {
       odd = true;
-      outputs.add(random.nextBoolean() ? got : op("aten::exp(%s)", got));
+      outputs.add(random.nextBoolean() ? got : op("aten::abs(%s)", got));
     }
     var rows = op("aten::view(%s, [%s, %s])", got, ranks, total());
     var parts = parts(rows, 1);
@@ -139,7 +139,7 @@ public final class PackProgram {
       }
       if (rarely()) {
         odd = true;
-        outputs.add(op("aten::exp(%s)", parts.get(i)));
+        outputs.add(op("aten::abs(%s)", parts.get(i)));
       } else if (!flat && rarely() && copies(i, shapes.size())) {
         oneByOne(rows, i);
       } else {
@@ -263,7 +263,7 @@ public final class PackProgram {
     }
     if (rarely()) {
       odd = true;
-      outputs.add(op("aten::exp(%s)", packed));
+      outputs.add(op("aten::abs(%s)", packed));
     }
     var reduction = List.of("sum", "max", "avg").get(random.nextInt(3));
     var got =

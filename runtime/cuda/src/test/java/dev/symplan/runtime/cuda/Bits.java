@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 
@@ -19,6 +20,28 @@ final class Bits {
             "output %s of rank %s, %s".formatted(i, rank, when));
       }
     }
+  }
+
+  /**
+   * Fails where elements differ, but for the sign of zeros: {@code fmax} of two zeros may be
+   * either. What lies between elements does not count.
+   */
+  static void assertSameNumbers(HostTensor actual, HostTensor expected, String what) {
+    var own = flat(actual);
+    var other = flat(expected);
+    for (long i = 0; i < own.type().numel(); i++) {
+      double a = own.get(i);
+      double b = other.get(i);
+      if (a != b && !(Double.isNaN(a) && Double.isNaN(b))) {
+        throw new AssertionError("element %s is %s, expected %s: %s".formatted(i, a, b, what));
+      }
+    }
+  }
+
+  private static HostTensor flat(HostTensor tensor) {
+    return tensor
+        .copyAs(tensor.type().contiguous())
+        .as(TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
   }
 
   /** Fails where two tensors of one type differ. */

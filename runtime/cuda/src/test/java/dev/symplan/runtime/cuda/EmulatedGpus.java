@@ -3,6 +3,8 @@ package dev.symplan.runtime.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Executable;
@@ -23,16 +25,17 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 
 /**
  * A plan's collectives on several GPUs that are emulated on this machine's processor: kernels as
@@ -79,6 +82,7 @@ final class EmulatedGpus {
   private final List<Memory> memory = new ArrayList<>();
   private final MethodHandle run;
   private final MethodHandle multicast;
+  private final int times;
   private final long symmetricBytes;
   private final Map<ImmutableIntArray, Long> multicasts = new HashMap<>();
   private final List<MemorySegment> steps = new ArrayList<>();
@@ -128,29 +132,72 @@ final class EmulatedGpus {
     }
   }
 
+  /** The kernels of some programs, each once. */
+  private record Kernels(ImmutableMap<Kernel, Integer> numbers, SymbolLookup library) {
+    static Kernels of(List<ImmutableList<DeviceProgram>> programs, UnaryOperator<String> change) {
+      var all =
+          programs.stream()
+              .flatMap(List::stream)
+              .flatMap(program -> program.steps().stream())
+              .flatMap(step -> step.launches().stream())
+              .<Kernel>map(Launch::kernel)
+              .collect(ImmutableSet.toImmutableSet())
+              .asList();
+      var numbers = ImmutableMap.<Kernel, Integer>builder();
+      for (int i = 0; i < all.size(); i++) {
+        numbers.put(all.get(i), i);
+      }
+      return new Kernels(
+          numbers.buildOrThrow(),
+          Emulation.compile("/gpus", all, text -> plain(change.apply(text))));
+    }
+
+    MemorySegment find(String function) {
+      return library.findOrThrow(function);
+    }
+
+    MemorySegment find(Kernel kernel) {
+      return find("call" + numbers.get(kernel));
+    }
+  }
+
   /**
    * @param times how often each rank goes through its program in one run, without waiting for
    *     others
    * @param change the change to the text of every kernel
    */
   EmulatedGpus(Executable executable, int times, UnaryOperator<String> change) {
-    this.programs = DeviceLowering.lower(executable);
-    AddressCheck.check(executable, ImmutableList.copyOf(programs));
+    this(executable, DeviceLowering.lower(executable), times, change);
+  }
+
+  private EmulatedGpus(
+      Executable executable,
+      ImmutableList<DeviceProgram> programs,
+      int times,
+      UnaryOperator<String> change) {
+    this(executable, programs, times, Kernels.of(List.of(programs), change));
+  }
+
+  /** {@return GPUs for each program, whose kernels are compiled together} */
+  static List<EmulatedGpus> of(List<Executable> executables, int times) {
+    var programs = executables.stream().map(DeviceLowering::lower).toList();
+    var kernels = Kernels.of(programs, text -> text);
+    return IntStream.range(0, executables.size())
+        .mapToObj(i -> new EmulatedGpus(executables.get(i), programs.get(i), times, kernels))
+        .toList();
+  }
+
+  private EmulatedGpus(
+      Executable executable, ImmutableList<DeviceProgram> programs, int times, Kernels library) {
+    this.programs = programs;
+    this.times = times;
+    AddressCheck.check(executable, programs);
     for (var program : executable.ranks()) {
       memory.add(new Memory(program, executable.symmetricBytes(), programs.getFirst().pads()));
     }
-    var kernels = new LinkedHashSet<Kernel>();
-    for (var program : programs) {
-      for (var step : program.steps()) {
-        step.launches().forEach(launch -> kernels.add(launch.kernel()));
-      }
-    }
-    var list = List.copyOf(kernels);
-    var library = Emulation.compile("/gpus", list, text -> plain(change.apply(text)));
     this.symmetricBytes = executable.symmetricBytes();
-    this.multicast =
-        Linker.nativeLinker().downcallHandle(library.findOrThrow("multicast"), MULTICAST);
-    this.run = Linker.nativeLinker().downcallHandle(library.findOrThrow("run"), RUN);
+    this.multicast = Linker.nativeLinker().downcallHandle(library.find("multicast"), MULTICAST);
+    this.run = Linker.nativeLinker().downcallHandle(library.find("run"), RUN);
     this.counts = owner.allocate(ValueLayout.JAVA_INT, programs.size());
     for (int rank = 0; rank < programs.size(); rank++) {
       var words = new ArrayList<Long>();
@@ -158,8 +205,7 @@ final class EmulatedGpus {
         for (var step : programs.get(rank).steps()) {
           switch (step) {
             case Launch launch -> {
-              int number = list.indexOf(launch.kernel());
-              words.add(library.findOrThrow("call" + number).address());
+              words.add(library.find(launch.kernel()).address());
               words.add((long) launch.blocks());
               words.add((long) launch.threads());
               words.add(array(launch.words(), rank));
@@ -329,7 +375,7 @@ final class EmulatedGpus {
     }
   }
 
-  /** Fails if a run from seeded inputs does not give the bits that the host backend gives. */
+  /** Fails if a run from seeded inputs does not give the numbers that the host backend gives. */
   void assertAsHost(Session host, Executable executable, long seed, long limit, String what) {
     for (int rank = 0; rank < executable.ranks().size(); rank++) {
       var program = executable.ranks().get(rank);
@@ -339,12 +385,15 @@ final class EmulatedGpus {
         SeededInputs.fill(tensor(rank, program.inputs().get(i).orElseThrow()), seed, rank, name);
       }
     }
-    host.run();
+    // A program may write into its inputs.
+    for (int time = 0; time < times; time++) {
+      host.run();
+    }
     run(seed, limit);
     for (int rank = 0; rank < executable.ranks().size(); rank++) {
       var program = executable.ranks().get(rank);
       for (int i = 0; i < program.outputs().size(); i++) {
-        Bits.assertSame(
+        Bits.assertSameNumbers(
             tensor(rank, program.outputs().get(i).orElseThrow()),
             host.output(rank, i).orElseThrow(),
             "output %s of rank %s, seed %s%n%s".formatted(i, rank, seed, what));

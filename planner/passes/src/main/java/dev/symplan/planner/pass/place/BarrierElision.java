@@ -198,6 +198,9 @@ final class BarrierElision {
         break;
       }
       boolean point = other >= 0 && points[other] >= 0;
+      if (point && touchesInKernel(rank, k, other)) {
+        break;
+      }
       reach = point ? points[other] + 1 : reach;
       if (touches(rank, k, s)) {
         break;
@@ -205,6 +208,20 @@ final class BarrierElision {
       reach = point ? points[other] : reach;
     }
     return reach;
+  }
+
+  /**
+   * Whether the step right before a collective touches what peers touch in k. It may run in the
+   * collective's kernel, whose meetings then say nothing about it.
+   */
+  private static boolean touchesInKernel(Rank rank, int k, int other) {
+    int maker = rank.stepOf[other] - 1;
+    return maker >= 0
+        && rank.at(other).spec().takesMakers()
+        && switch (rank.plan.steps().get(maker)) {
+          case Step.Compute _, Step.Fused _ -> touches(rank, k, maker);
+          case Step.Start _, Step.Join _ -> false;
+        };
   }
 
   /** The latest point up to which nothing of this rank touches what peers touch in k. */

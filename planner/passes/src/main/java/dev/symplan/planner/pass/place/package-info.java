@@ -22,7 +22,10 @@
  * <p>The step behind a collective may run in its kernel, before its end barrier ({@link
  * dev.symplan.planner.plan.Epilogue}). So operands live until it has run. For barriers that are
  * left out, it counts as a part of the collective, and as a step behind it: what it writes is not
- * sure to be seen by peers before the kernel ends.
+ * sure to be seen by peers before the kernel ends. The step before a collective may run in its
+ * kernel, too ({@link dev.symplan.planner.machine.VariantSpec#takesMakers}), behind the start
+ * barrier. So the barriers of that collective stand in for no start of another one whose memory the
+ * step touches.
  *
  * <p>{@code one_shot_push} and {@code two_shot_push} have no barrier. Their ranks access only a
  * workspace of their peers. Data that arrives there announces itself, and consecutive collectives
