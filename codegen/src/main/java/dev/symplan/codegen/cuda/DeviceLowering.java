@@ -103,7 +103,13 @@ public final class DeviceLowering {
   }
 
   private static Optional<Neighbours> neighbours(List<Instruction> instructions, int index) {
-    return index + 1 < instructions.size()
+    // What may run in the kernel of the collective before it does so on some ranks, maybe.
+    boolean behind =
+        index > 0
+            && instructions.get(index - 1) instanceof Collective before
+            && before.epilogue().isFused();
+    return !behind
+            && index + 1 < instructions.size()
             && instructions.get(index + 1) instanceof Collective collective
             && collective.stream() == instructions.get(index).stream()
         ? Optional.of(new Neighbours(elementwise(instructions.get(index)), collective))

@@ -49,6 +49,9 @@ final class EpilogueLowering {
     }
     var memory = new MemoryArguments();
     var held = new HeldRows(kernel, dtype, memory);
+    if (!held.fit()) {
+      return Optional.empty();
+    }
     var launch =
         part.collective.variant() == Variant.ONE_SHOT_PUSH
             ? Optional.of(PushLowering.launch(part, held, memory))

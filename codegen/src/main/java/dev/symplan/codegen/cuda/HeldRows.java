@@ -17,6 +17,9 @@ final class HeldRows {
   /** Blocks may be as large as those of other kernels that meet peers. */
   private static final int MOST_THREADS = CollectiveAddresses.THREADS;
 
+  /** The rest of a block's memory is for what its threads tell each other. */
+  private static final long MOST_BYTES = 32 << 10;
+
   private static final String EACH =
       """
         for (long long first = (long long)blockIdx.x * TOGETHER; first < ROWS; first += (long long)gridDim.x * TOGETHER) {
@@ -33,8 +36,13 @@ final class HeldRows {
    */
   HeldRows(RowKernel kernel, DType dtype, MemoryArguments memory) {
     this.kernel = kernel;
-    this.rows = kernel.rows(memory, MOST_THREADS);
     this.rowVectors = kernel.elements() * dtype.bytes() / Alignment.VECTOR;
+    this.rows = kernel.rows(memory, MOST_THREADS, MOST_BYTES / (rowVectors * Alignment.VECTOR));
+  }
+
+  /** {@return whether a block has memory for the rows that it takes at once} */
+  boolean fit() {
+    return rows.threads().together() * rowVectors * Alignment.VECTOR <= MOST_BYTES;
   }
 
   /** {@return the threads of a block} */

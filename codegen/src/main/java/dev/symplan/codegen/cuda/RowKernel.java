@@ -172,9 +172,11 @@ final class RowKernel {
    *
    * @param memory the arguments of the kernel that they become a part of
    * @param most threads of a block, if there are rows enough
+   * @param mostRows that a block should take at once
    */
-  Rows rows(MemoryArguments memory, int most) {
-    var threads = RowThreads.of(rows, elements, inOrder, across, vectors()).wider(rows, most);
+  Rows rows(MemoryArguments memory, int most, long mostRows) {
+    var threads =
+        RowThreads.of(rows, elements, inOrder, across, vectors()).wider(rows, most, mostRows);
     return new Rows(new RowWriter(this, nodes, stores, threads).rows(memory), threads);
   }
 

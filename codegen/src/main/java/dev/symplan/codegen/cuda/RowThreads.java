@@ -47,10 +47,14 @@ record RowThreads(int perRow, int together, boolean across, Vectors vectors) {
    * peers}
    *
    * @param most threads of a block
+   * @param mostRows that a block can take at once
    */
-  RowThreads wider(long rows, int most) {
+  RowThreads wider(long rows, int most, long mostRows) {
     int wide = together;
-    while (!across && rows > (long) wide * DeviceProgram.MAX_BLOCKS && 2 * perRow * wide <= most) {
+    while (!across
+        && rows > (long) wide * DeviceProgram.MAX_BLOCKS
+        && 2 * perRow * wide <= most
+        && 2 * wide <= mostRows) {
       wide *= 2;
     }
     return new RowThreads(perRow, wide, across, vectors);

@@ -122,6 +122,8 @@ class KernelTextsTest {
       kernels.addAll(behind("bf16[2048, 4096]", variant));
       kernels.addAll(behind("f32[16, 1000]", variant));
       kernels.addAll(behind("f16[3, 5, 64]", variant));
+      kernels.addAll(behind("f64[2048, 4096]", variant));
+      kernels.addAll(scanned("bf16[64, 4096]", variant));
     }
     Nvcc.check(List.copyOf(kernels));
   }
@@ -161,6 +163,21 @@ class KernelTextsTest {
         .isInstanceOfSatisfying(
             DeviceStep.Launch.class, launch -> assertThat(launch.shares()).hasSize(2));
     return Nvcc.kernels(programs);
+  }
+
+  /** An all_reduce and sums along rows, of which a block takes more than it can hold. */
+  private static Set<String> scanned(String type, Variant variant) {
+    return Nvcc.kernels(
+        lowerOps(
+            ROOMY,
+            type,
+            """
+            s = _c10d_functional::all_reduce(x, "sum", "g")
+              w = _c10d_functional::wait_tensor(s)
+              r = aten::cumsum(w, 1)
+            """
+                .stripTrailing(),
+            ImmutableMap.of("all_reduce", variant)));
   }
 
   /** The kernels of all collectives that a variant exists for. */

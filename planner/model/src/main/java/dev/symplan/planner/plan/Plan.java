@@ -100,7 +100,7 @@ public record Plan(
   public TensorType typeInMemory(int rank, Value value) {
     var type = value.tensor();
     var placement = forRank(rank).placement(value);
-    if (!placement.isShard() || placement.stride() >= type.bytes()) {
+    if (!placement.isShard() || placement.stride() >= type.storageBytes()) {
       return type;
     }
     var collective = forRank(rank).collectives().get(placement.shardOf());

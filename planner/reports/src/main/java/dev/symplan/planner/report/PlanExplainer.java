@@ -104,7 +104,7 @@ public final class PlanExplainer {
       var stride = Units.bytes(placement.stride());
       say(
           "share",
-          placement.stride() < value.tensor().bytes()
+          placement.stride() < value.tensor().storageBytes()
               ? "of %s: in each row of it, each rank of group %s has its own %s"
                   .formatted(index.name(collective), collective.group(), stride)
               : "of %s: each rank of group %s has its own, %s after the previous rank's"

@@ -3,6 +3,7 @@ package dev.symplan.runtime.fuzz;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import org.junit.jupiter.api.Test;
 
@@ -27,6 +28,23 @@ class FoundTest {
         }
         """,
         CompileOptions.DEFAULT);
+  }
+
+  /** An expanded view has more elements than the share, but they are not in rows. */
+  @Test
+  void aShareInTheWholeIsExpanded() {
+    check(
+        """
+        group g = [0, 1]
+        graph fuzz(x: f64[2, 8]) {
+          r = _c10d_functional::reduce_scatter_tensor(x, "max", 2, "g")
+          e = aten::expand(r, [3, 3, 8], implicit=True)
+          return e
+        }
+        """,
+        CompileOptions.DEFAULT
+            .withInputs(MemorySpace.LOCAL)
+            .withVariants(ImmutableMap.of("r", Variant.ONE_SHOT)));
   }
 
   @Test
