@@ -139,6 +139,31 @@ class EpilogueRulesTest {
         .isEqualTo("aten::mm → n cannot be fused with _c10d_functional::all_reduce → r");
   }
 
+  /** Where pieces lie side by side already, nothing runs for it. */
+  @Test
+  void concatenation() {
+    var text =
+        """
+        graph joins(x: f32[8, 64]) {
+          r = _c10d_functional::all_reduce(x, "sum", "tp")
+          c = aten::cat([r], 1)
+          return c
+        }
+        """;
+    var wrong = PlanEdits.of(compile(text)).collective(0, c -> with(c, true)).plan();
+    assertThat(first(wrong, Rule.STRUCTURE).message())
+        .isEqualTo("aten::cat → c cannot run in the kernel of _c10d_functional::all_reduce → r");
+  }
+
+  @Test
+  void stepWithoutResults() {
+    var text =
+        "op test::log(Tensor x) -> ()\n" + BLOCKS.replace("  n = ", "  test::log(s)\n  n = ");
+    var wrong = PlanEdits.of(compile(text)).collective(0, c -> with(c, true)).plan();
+    assertThat(first(wrong, Rule.STRUCTURE).message())
+        .isEqualTo("test::log cannot be fused with _c10d_functional::all_reduce → r");
+  }
+
   @Test
   void variantWithoutEpilogues() {
     var wrong =

@@ -3,6 +3,7 @@ package dev.symplan.planner.verify;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.graph.Rows;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.Step;
@@ -62,6 +63,16 @@ final class EpilogueRules {
           "no local step follows %s, which should have an epilogue"
               .formatted(facts.words.text(collective.op())));
       return;
+    }
+    for (int i = 0; i < ops.length(); i++) {
+      // Where its pieces lie side by side already, a concatenation leaves no kernel behind.
+      if (facts.op(ops.get(i)).def().has(OpTrait.CONCATENATION)) {
+        wrong(
+            Rule.STRUCTURE,
+            start + 1,
+            "%s cannot run in the kernel of %s"
+                .formatted(facts.words.text(ops.get(i)), facts.words.text(collective.op())));
+      }
     }
     if (ops.stream().allMatch(op -> !facts.op(op).results().isEmpty())) {
       checkReads(start + 1, ops, collective);
