@@ -3,7 +3,7 @@ package dev.symplan.planner.verify;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Topology;
@@ -28,6 +28,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
+import java.util.stream.IntStream;
 
 /** Changes one thing in a plan, and the digest so that it does not tell. */
 public final class PlanMutator {
@@ -55,8 +56,11 @@ public final class PlanMutator {
     REDUCTION,
     OPERANDS,
     DIM,
+    DTYPE,
     BARRIER,
     EPILOGUE,
+    EPILOGUE_STEP,
+    SHARD,
     BORDER,
     MOVE_BORDER,
     LIFETIME,
@@ -66,7 +70,11 @@ public final class PlanMutator {
 
     /** Whether it makes the plan state something false, which is wrong whatever happens. */
     public boolean isStatement() {
-      return this == LIFETIME || this == ARENA_SIZE || this == BOUND || this == DIM;
+      return this == LIFETIME
+          || this == ARENA_SIZE
+          || this == BOUND
+          || this == DIM
+          || this == DTYPE;
     }
   }
 
@@ -112,6 +120,9 @@ public final class PlanMutator {
           case STREAM, VARIANT, IN_PLACE, GROUP, ROOT, REDUCTION, OPERANDS, BARRIER, EPILOGUE ->
               collective(kind);
           case DIM -> dim();
+          case DTYPE -> dtype();
+          case EPILOGUE_STEP -> epilogueStep();
+          case SHARD -> shard();
           case BORDER -> border();
           case MOVE_BORDER -> steps(this::moveBorder);
           case LIFETIME -> buffer(this::relived);
@@ -394,25 +405,121 @@ public final class PlanMutator {
     int arg = op.def().schema().indexOf(param);
     int dims = op.result().tensor().rank();
     args.set(arg, new Arg.Int(Math.floorMod(op.call().integer(param) + 1, dims)));
+    return Optional.of(with(with(rank, at, args)));
+  }
+
+  /** Reduces as another type than that of the result. */
+  private Optional<Plan> dtype() {
+    var ops = rank.graph().ops();
+    var found =
+        rank.collectives().stream()
+            .map(CollectivePlan::op)
+            .filter(op -> ops.get(op).def().schema().hasParam("dtype"))
+            .toList();
+    if (found.isEmpty()) {
+      return Optional.empty();
+    }
+    int at = found.get(random.nextInt(found.size()));
+    var op = ops.get(at);
+    var operand = op.operands().getFirst().tensor().dtype();
+    var other = List.of(DType.F32, DType.BF16, DType.F64).get(random.nextInt(3));
+    boolean none = random.nextBoolean();
+    if ((none ? operand : other) == op.results().getFirst().tensor().dtype()) {
+      return Optional.empty();
+    }
+    var args = new ArrayList<>(op.args());
+    args.set(op.def().schema().indexOf("dtype"), none ? Arg.None.NONE : new Arg.Dtype(other));
+    return Optional.of(with(with(rank, at, args)));
+  }
+
+  private static RankPlan with(RankPlan rank, int at, List<Arg> args) {
+    var ops = new ArrayList<>(rank.graph().ops());
+    var op = ops.get(at);
     ops.set(at, new Op(op.def(), ImmutableList.copyOf(args), op.results(), op.span(), op.notes()));
-    return Optional.of(
-        with(
-            new RankPlan(
-                new Graph(
-                    graph.name(),
-                    graph.ranks(),
-                    graph.inputs(),
-                    ImmutableList.copyOf(ops),
-                    graph.outputs(),
-                    graph.valueCount(),
-                    graph.span(),
-                    graph.notes(),
-                    graph.endNotes()),
-                rank.placements(),
-                rank.buffers(),
-                rank.steps(),
-                rank.collectives(),
-                rank.local())));
+    return new RankPlan(
+        rank.graph().withOps(ops),
+        rank.placements(),
+        rank.buffers(),
+        rank.steps(),
+        rank.collectives(),
+        rank.local());
+  }
+
+  /** Has other ops run in the kernel of a collective, or puts what they make elsewhere. */
+  private Optional<Plan> epilogueStep() {
+    var behind =
+        IntStream.range(0, rank.steps().size()).filter(s -> rank.epilogueOf(s) >= 0).toArray();
+    if (behind.length == 0) {
+      return Optional.empty();
+    }
+    int at = behind[random.nextInt(behind.length)];
+    var collective = rank.collectives().get(rank.epilogueOf(at));
+    if (random.nextBoolean()) {
+      return steps(
+          steps -> {
+            var ops = ops(steps.get(at));
+            if (at + 1 == steps.size()) {
+              throw new IllegalArgumentException("no step behind it");
+            }
+            switch (random.nextInt(3)) {
+              case 0 -> {
+                ops.addAll(ops(steps.remove(at + 1)));
+                steps.set(at, new Step.Fused(ImmutableIntArray.copyOf(ops)));
+              }
+              case 1 -> Collections.swap(steps, at, at + 1);
+              default -> {
+                int first = ops.removeFirst();
+                steps.set(at, new Step.Compute(first));
+                ops.reversed().forEach(op -> steps.add(at + 1, new Step.Compute(op)));
+              }
+            }
+          });
+    }
+    var made =
+        ops(rank.steps().get(at)).stream()
+            .flatMap(op -> rank.graph().ops().get(op).results().stream())
+            .toList();
+    var over =
+        random.nextBoolean() ? collective.operands().getFirst() : collective.results().getFirst();
+    var place = rank.placements().get(over);
+    if (!place.exists()) {
+      return Optional.empty();
+    }
+    var placements = new ArrayList<>(rank.placements());
+    placements.set(
+        made.get(random.nextInt(made.size())).id(),
+        new Placement(
+            place.buffer(), place.offset() + 4L * (random.nextBoolean() ? 0 : random.nextInt(9))));
+    return Optional.of(with(placed(placements)));
+  }
+
+  /** Puts a rank's part of a whole between those of other ranks, or has its rows lie otherwise. */
+  private Optional<Plan> shard() {
+    var shards =
+        IntStream.range(0, rank.placements().size())
+            .filter(i -> rank.placements().get(i).isShard())
+            .toArray();
+    if (shards.length == 0) {
+      return Optional.empty();
+    }
+    int i = shards[random.nextInt(shards.length)];
+    var old = rank.placements().get(i);
+    var placements = new ArrayList<>(rank.placements());
+    placements.set(
+        i,
+        switch (random.nextInt(5)) {
+          case 0 -> new Placement(old.buffer(), old.offset(), old.shardOf(), 2 * old.stride());
+          case 1 -> new Placement(old.buffer(), old.offset(), old.shardOf(), old.stride() / 2);
+          case 2 -> new Placement(old.buffer(), old.offset() + 16, old.shardOf(), old.stride());
+          case 3 ->
+              new Placement(
+                  old.buffer(),
+                  old.offset(),
+                  random.nextInt(rank.collectives().size()),
+                  old.stride());
+          default -> new Placement(old.buffer(), old.offset());
+        });
+    return Optional.of(with(placed(placements)));
   }
 
   /** Counts another number of inputs or outputs before a border, on all ranks or one. */
@@ -433,20 +540,12 @@ public final class PlanMutator {
   }
 
   private static RankPlan bordered(RankPlan own, int border, String param, int by) {
-    var ops = new ArrayList<>(own.graph().ops());
     int at = own.borders().get(border);
-    var op = ops.get(at);
+    var op = own.graph().ops().get(at);
     var args = new ArrayList<>(op.args());
     args.set(
         op.def().schema().indexOf(param), new Arg.Int(Math.max(0, op.call().integer(param) + by)));
-    ops.set(at, new Op(op.def(), ImmutableList.copyOf(args), op.results(), op.span(), op.notes()));
-    return new RankPlan(
-        own.graph().withOps(ops),
-        own.placements(),
-        own.buffers(),
-        own.steps(),
-        own.collectives(),
-        own.local());
+    return with(own, at, args);
   }
 
   private void moveBorder(List<Step> steps) {

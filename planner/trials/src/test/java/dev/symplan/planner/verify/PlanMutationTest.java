@@ -2,8 +2,13 @@ package dev.symplan.planner.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.Maps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.testkit.Fuzz;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.PlanMutator.Kind;
 import java.util.ArrayList;
@@ -21,6 +26,9 @@ class PlanMutationTest {
   private static final int UNSAFE = Integer.getInteger("symplan.mutations", Fuzz.times(10_000));
   private static final long SEED = Fuzz.seed(7_000_000);
   private static final int PER_PLAN = 12;
+  private static final ImmutableList<Kind> KINDS_OF_KERNELS =
+      ImmutableList.of(
+          Kind.EPILOGUE, Kind.EPILOGUE_STEP, Kind.SHARD, Kind.DTYPE, Kind.BARRIER, Kind.FUSE);
 
   private static final class Count {
     int unsafe;
@@ -55,6 +63,74 @@ class PlanMutationTest {
     }
     report(seed, unsafe);
     assertThat(missed.size()).as("missed: %s", missed).isLessThanOrEqualTo(UNSAFE / 1000);
+  }
+
+  /** Plans with steps in the kernels of collectives, and with shards in rows: few others have. */
+  private static final ImmutableList<String> IN_KERNELS =
+      ImmutableList.of(
+          """
+          graph epilogues(x: f32[8, 8], h: f32[8, 8]) {
+            a = aten::mm(x, h)
+            r = _c10d_functional::all_reduce(a, "sum", "tp")
+            n = aten::add.Tensor(h, r)
+            e = aten::relu(n)
+            b = aten::mm(e, h)
+            q = _c10d_functional::all_reduce(b, "sum", "tp")
+            o = aten::mul.Tensor(n, q)
+            p = aten::exp(q)
+            return o, p
+          }
+          """,
+          """
+          graph makers(x: f32[8, 8]) {
+            a = aten::relu(x)
+            b = aten::exp(x)
+            p = symplan::reduce_scatter_dim(b, "sum", 1, 4, "tp")
+            q = _c10d_functional::all_reduce(a, "sum", "tp")
+            s = aten::mul.Tensor(q, a)
+            return p, s
+          }
+          """,
+          """
+          graph rows(x: f32[4, 8], y: f32[8, 16]) {
+            a = aten::mm(x, y)
+            g = symplan::all_gather_dim(a, 1, 4, "tp")
+            return g
+          }
+          """);
+
+  @Test
+  void unsafeMutationsOfWhatRunsInKernelsAreRejected() {
+    var random = new Random(SEED);
+    var options =
+        CompileOptions.DEFAULT
+            .withOverlap(false)
+            .withVariants(
+                ImmutableMap.of(
+                    "all_reduce", Variant.ONE_SHOT,
+                    "reduce_scatter", Variant.ONE_SHOT,
+                    "all_gather", Variant.PUSH));
+    int unsafe = 0;
+    for (int i = 0; i < IN_KERNELS.size(); i++) {
+      var text = IN_KERNELS.get(i);
+      var own = Maps.filterKeys(options.variants(), kind -> text.contains("::" + kind));
+      var plan = VerifierFixtures.compile(text, options.withVariants(ImmutableMap.copyOf(own)));
+      var oracle = new PlanOracle(plan);
+      assertThat(oracle.unsafe(plan)).isEmpty();
+      for (int m = 0; m < UNSAFE / 10; m++) {
+        var kinds = m % 2 == 0 ? KINDS_OF_KERNELS : ImmutableList.copyOf(Kind.values());
+        var kind = kinds.get(random.nextInt(kinds.size()));
+        var mutant = PlanMutator.mutate(plan, kind, random);
+        if (mutant.isPresent()) {
+          unsafe += judge(i, kind, oracle, mutant.get()) ? 1 : 0;
+        }
+      }
+    }
+    report(SEED, unsafe);
+    assertThat(missed).isEmpty();
+    for (var kind : KINDS_OF_KERNELS) {
+      assertThat(counts.getOrDefault(kind, new Count()).unsafe).as("unsafe %s", kind).isPositive();
+    }
   }
 
   private static Optional<Plan> plan(long seed) {
