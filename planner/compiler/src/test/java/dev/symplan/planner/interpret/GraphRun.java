@@ -222,7 +222,8 @@ final class GraphRun {
         parts.forEach(part -> all.addAll(part.pieces()));
         place(target).write(target.tensor(), all);
       }
-      met += exchange.weight() * op.collective().orElseThrow().operands().get(i).tensor().numel();
+      meet(
+          op, exchange.weight() * op.collective().orElseThrow().operands().get(i).tensor().numel());
     }
   }
 

@@ -288,7 +288,7 @@ final class PlanRun {
     var meeting = meeting(rank, k);
     for (int i = 0; i < collective.operands().size(); i++) {
       var exchange = Exchange.of(op, collective, members(rank, k), i);
-      own.met += exchange.weight() * own.value(collective.operands().get(i)).tensor().numel();
+      own.meet(op, exchange.weight() * own.value(collective.operands().get(i)).tensor().numel());
       if (sends(collective)) {
         write(rank, k, exchange, rank, meeting.sent.get(i), false);
         continue;

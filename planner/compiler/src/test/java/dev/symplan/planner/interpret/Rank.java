@@ -29,6 +29,15 @@ abstract class Rank {
     this.number = number;
   }
 
+  /**
+   * Counts a tensor of a collective. What the compiler gathers again leaves nothing behind but its
+   * result, which is compared where it is read.
+   */
+  void meet(Op op, long number) {
+    boolean again = op.results().stream().anyMatch(result -> result.name().endsWith("_again"));
+    met += again ? 0 : number;
+  }
+
   /** {@return where a tensor is} */
   abstract Place place(Value value);
 

@@ -103,6 +103,12 @@ class InterpreterTest {
     }
   }
 
+  /** A gather that runs again before an op that may do anything. */
+  @Test
+  void whatIsGatheredAgainLeavesNothingBehind() {
+    assertThat(random(5_152_278).orElseThrow().wrong(5_152_278, ORDERS)).isEmpty();
+  }
+
   @Test
   void plansOfRandomProgramsDoWhatTheProgramsDo() {
     for (long seed = SEED; seed < SEED + Fuzz.times(600); seed++) {
