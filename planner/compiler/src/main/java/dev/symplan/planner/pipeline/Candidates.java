@@ -68,6 +68,11 @@ final class Candidates {
     return leanest;
   }
 
+  /** {@return whether a draft needs no more memory than another one, or gains enough} */
+  static boolean pays(GraphState draft, GraphState other) {
+    return Frontier.pays(figures(draft), figures(other), MIN_GAIN);
+  }
+
   /** {@return a draft, or if its gain is not worth its memory, the best one that needs less} */
   GraphState affordable(GraphState draft) {
     return Frontier.pays(figures(draft), alone, MIN_GAIN) ? draft : affordable;

@@ -3,6 +3,7 @@ package dev.symplan.planner.pipeline;
 import static dev.symplan.planner.pipeline.Candidates.figures;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.pass.Fact;
@@ -12,11 +13,14 @@ import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.order.CandidateOrders;
 import dev.symplan.planner.pass.order.CandidateOrders.Freedom;
 import dev.symplan.planner.pass.place.AllocateMemory;
+import dev.symplan.planner.pass.place.ReserveWorkspaces;
+import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.Frontier;
 import dev.symplan.planner.plan.OrderDecision;
 import dev.symplan.planner.plan.OrderDecision.Outcome;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * Chooses between the given order and those that {@link CandidateOrders} proposes, and how much
@@ -56,11 +60,15 @@ final class OrderSearch extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    var given = Pipeline.runAll(draft, state, context);
+    var first = Pipeline.runAll(draft, state, context);
     var overlaps = new OverlapDrafts(draft, context);
+    var lean = withoutWorkspaces(first, overlaps.alone(first), context);
+    var given = lean.filter(other -> isBetter(other, first)).orElse(first);
     var candidates = new Candidates(overlaps.alone(given));
-    candidates.offer(given);
-    RewriteSearch.dropped(given).forEach(candidates::offer);
+    candidates.offer(overlaps.alone(first));
+    candidates.offer(first);
+    lean.ifPresent(candidates::offer);
+    RewriteSearch.dropped(first).forEach(candidates::offer);
     var orders = orders(given, context, candidates);
     var balanced = candidates.affordable(lowered(orders.balanced(), overlaps, candidates, context));
     // The leanest draft so far may need still less without overlap.
@@ -70,6 +78,37 @@ final class OrderSearch extends GraphPass {
     return chosen
         .with(FRONTIER, candidates.frontier(objective, balanced))
         .with(ORDER, decision(chosen, given, orders, context));
+  }
+
+  /** The same graph with other variants, if some take workspaces. */
+  private Optional<GraphState> withoutWorkspaces(
+      GraphState given, GraphState alone, PassContext context) {
+    boolean any =
+        Stream.of(given, alone)
+            .anyMatch(state -> state.get(ReserveWorkspaces.WORKSPACES).total() > 0);
+    return any
+        ? Optional.of(given.withGraphs(given.graphs()).with(SelectVariants.NO_WORKSPACES, true))
+            .map(state -> Pipeline.runAll(draft, state, context))
+        : Optional.empty();
+  }
+
+  /**
+   * Whether a draft without workspaces saves memory that matters, also beside the inputs, and takes
+   * hardly longer.
+   */
+  private static boolean isBetter(GraphState lean, GraphState first) {
+    long inputs =
+        first.graphs().stream()
+            .mapToLong(
+                graph ->
+                    graph.inputs().stream()
+                        .filter(Value::isTensor)
+                        .mapToLong(input -> input.tensor().storageBytes())
+                        .sum())
+            .max()
+            .orElse(0);
+    double most = (figures(first).peakBytes() + inputs) * (1 - CandidateOrders.MIN_GAIN);
+    return figures(lean).peakBytes() + inputs <= most && !Candidates.pays(first, lean);
   }
 
   /** The caller's objective, or the lowest peak if that plan exceeds the memory limit. */

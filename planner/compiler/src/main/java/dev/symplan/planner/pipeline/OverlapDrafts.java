@@ -35,8 +35,10 @@ final class OverlapDrafts {
   private final SelectVariants select = new SelectVariants();
   private final PassContext context;
 
-  /** The drafts without overlap, by their graphs: analyses are equal only to themselves. */
-  private final Map<ImmutableList<Analyses>, GraphState> alone = new HashMap<>();
+  /** What drafts without overlap are made of; analyses are equal only to themselves. */
+  private record Made(ImmutableList<Analyses> graphs, boolean workspaces) {}
+
+  private final Map<Made, GraphState> alone = new HashMap<>();
 
   OverlapDrafts(ImmutableList<GraphPass> draft, PassContext context) {
     this.draft = draft;
@@ -45,9 +47,11 @@ final class OverlapDrafts {
 
   /** {@return a draft without overlap: the given one if it has none} */
   GraphState alone(GraphState made) {
-    @Nullable GraphState known = alone.get(made.analyses());
+    boolean workspaces = made.facts().find(SelectVariants.NO_WORKSPACES).isEmpty();
+    var key = new Made(made.analyses(), workspaces);
+    @Nullable GraphState known = alone.get(key);
     var found = known == null ? withoutOverlap(made) : known;
-    alone.put(made.analyses(), found);
+    alone.put(key, found);
     return found;
   }
 

@@ -22,6 +22,10 @@ public record Verdict(
     NOT_FORCED(true),
     /** Eligible, but ranks may get different bits, so that the caller or the graph must name it. */
     NOT_NAMED(true),
+    /**
+     * Eligible and faster, but not by as much as a plan must gain for the memory of a workspace.
+     */
+    NOT_WORTH_MEMORY(true),
     /** The group has one rank, or this variant needs exactly one. */
     GROUP_SIZE(false),
     /** The target has no NVLink multicast. */

@@ -13,7 +13,8 @@ public enum Objective {
   TIME,
   /**
    * No more memory at the peak than the graph's own order takes without overlap, unless the
-   * predicted gain is over a threshold, which the plan states.
+   * predicted gain is over a threshold, which the plan states. Workspaces of collectives that are a
+   * large part of the memory must gain as much.
    */
   BALANCED,
   /** The least memory at the peak, whatever time it takes. */

@@ -122,6 +122,12 @@ final class ReasonTexts {
               "Ranks may get different bits with this variant, and nothing names it.",
               "It is not used, even if it is faster: ranks that should agree could drift apart.",
               "`--variant`, or an op that names it.");
+      case NOT_WORTH_MEMORY ->
+          words(
+              "The variant is predicted to be faster, but needs a workspace, and gains less than"
+                  + " the plan must gain for that memory.",
+              "It is not used.",
+              "`--optimize time`, or `--variant` with its name.");
       case GROUP_SIZE ->
           words(
               "The group has one rank, or the variant is for groups of one.",

@@ -103,6 +103,7 @@ class ReasonsTest {
   static void planAll() {
     tensors();
     variants();
+    workspaces();
     epilogues();
     collectives();
     hosts();
@@ -133,6 +134,20 @@ class ReasonsTest {
           n = aten::add.Tensor(x, r)
           s = aten::sum(a)
           return n, s
+        }
+        """);
+  }
+
+  /** A workspace larger than the sums, for little time. */
+  private static void workspaces() {
+    plan(
+        USUAL,
+        """
+        graph g(x: bf16[1024, 1024], w: bf16[1024, 1024]) {
+          y = aten::mm(x, w)
+          r = _c10d_functional::all_reduce(y, "sum", "tp")
+          z = aten::mm(r, w)
+          return z
         }
         """);
   }

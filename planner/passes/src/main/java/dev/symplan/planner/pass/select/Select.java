@@ -72,6 +72,7 @@ public final class Select {
   private final CostModel costs;
   private final Eligibility eligibility;
   private final ForcedVariants forcedVariants;
+  private final boolean workspaces;
 
   /** One that only says what collectives would cost. */
   public Select(GraphState state, PassContext context) {
@@ -81,6 +82,7 @@ public final class Select {
     this.costs = context.costs();
     this.eligibility = new Eligibility(context.target(), options.multicast(), options.backend());
     this.forcedVariants = new ForcedVariants(state, context);
+    this.workspaces = !state.facts().find(SelectVariants.NO_WORKSPACES).orElse(false);
   }
 
   static ImmutableList<Selection> run(GraphState state, PassContext context) {
@@ -137,19 +139,26 @@ public final class Select {
     var best =
         forced.orElseGet(
             () ->
-                candidates.stream()
-                    .filter(v -> v.reason().eligible() && v.reason() != Reason.NOT_NAMED)
-                    .reduce((a, b) -> b.totalMicros() < a.totalMicros() ? b : a)
+                fastest(candidates, workspaces)
+                    .or(() -> fastest(candidates, true))
                     .orElseThrow(() -> nothingEligible(collective, candidates)));
     var verdicts = ImmutableList.<Verdict>builder();
     for (var verdict : candidates) {
-      verdicts.add(verdict == best ? chosen(verdict, forced.isPresent()) : other(verdict, forced));
+      verdicts.add(
+          verdict == best ? chosen(verdict, forced.isPresent()) : other(verdict, best, forced));
     }
     return new Selection(
         best.variant(),
         verdicts.build(),
         choice.differs(),
         epilogue(choice, best.variant(), transfer(choice, best.variant())));
+  }
+
+  private static Optional<Verdict> fastest(List<Verdict> candidates, boolean workspaces) {
+    return candidates.stream()
+        .filter(verdict -> verdict.reason() == Reason.SLOWER)
+        .filter(verdict -> workspaces || !verdict.variant().needsWorkspace())
+        .reduce((a, b) -> b.totalMicros() < a.totalMicros() ? b : a);
   }
 
   private double transfer(Choice choice, Variant variant) {
@@ -196,9 +205,15 @@ public final class Select {
     return withReason(verdict, forced ? Reason.FORCED : Reason.CHOSEN);
   }
 
-  private static Verdict other(Verdict verdict, Optional<Verdict> forced) {
-    return verdict.reason() == Reason.SLOWER && forced.isPresent()
-        ? withReason(verdict, Reason.NOT_FORCED)
+  private static Verdict other(Verdict verdict, Verdict best, Optional<Verdict> forced) {
+    if (verdict.reason() != Reason.SLOWER) {
+      return verdict;
+    }
+    if (forced.isPresent()) {
+      return withReason(verdict, Reason.NOT_FORCED);
+    }
+    return verdict.totalMicros() < best.totalMicros()
+        ? withReason(verdict, Reason.NOT_WORTH_MEMORY)
         : verdict;
   }
 

@@ -12,6 +12,9 @@ public final class SelectVariants extends GraphPass {
   /** By collective. */
   public static final Fact<ImmutableList<Selection>> SELECTIONS = Fact.ofGraphs("selections");
 
+  /** That no variant shall take a workspace if another one can run, whichever is faster. */
+  public static final Fact<Boolean> NO_WORKSPACES = Fact.lasting("no workspaces");
+
   public SelectVariants() {
     super("select", facts(), facts(SELECTIONS));
   }
