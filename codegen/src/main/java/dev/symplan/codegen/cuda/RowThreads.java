@@ -54,7 +54,7 @@ record RowThreads(int perRow, int together, boolean across, Vectors vectors) {
     while (!across
         && rows > (long) wide * DeviceProgram.MAX_BLOCKS
         && 2 * perRow * wide <= most
-        && 2 * wide <= mostRows) {
+        && 2L * wide <= mostRows) {
       wide *= 2;
     }
     return new RowThreads(perRow, wide, across, vectors);
