@@ -13,6 +13,8 @@ import dev.symplan.planner.plan.ArenaKind;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
 
 /**
  * The terms on which the ranks of a program must agree before one touches another's memory: the
@@ -156,22 +158,64 @@ public final class Agreement {
    * @param terms each rank's
    */
   public static Optional<String> firstDifference(List<? extends List<Term>> terms) {
-    int longest = terms.stream().mapToInt(List::size).max().orElse(0);
-    for (int i = 0; i < longest; i++) {
+    // What all have in common ends with a digest, which says the least.
+    return commonDifference(terms, 0, 1)
+        .or(() -> meetingDifference(terms))
+        .or(() -> commonDifference(terms, 1, Integer.MAX_VALUE));
+  }
+
+  private static Optional<String> commonDifference(
+      List<? extends List<Term>> terms, int from, int to) {
+    var common =
+        terms.stream()
+            .map(own -> own.stream().filter(term -> term.members().isEmpty()).toList())
+            .toList();
+    int count = common.stream().mapToInt(List::size).max().orElse(0);
+    for (int i = from; i < Math.min(to, count); i++) {
       for (int rank = 1; rank < terms.size(); rank++) {
-        var difference = difference(i, 0, terms.getFirst(), rank, terms.get(rank));
-        if (difference.isPresent()) {
-          return difference;
-        }
-      }
-      for (int rank = 0; rank < terms.size(); rank++) {
-        var difference = memberDifference(i, rank, terms);
+        var difference = difference(i, 0, common.getFirst(), rank, common.get(rank));
         if (difference.isPresent()) {
           return difference;
         }
       }
     }
     return Optional.empty();
+  }
+
+  /** Two ranks have the same terms, in the same order, wherever they meet. */
+  private static Optional<String> meetingDifference(List<? extends List<Term>> terms) {
+    for (int rank = 0; rank < terms.size(); rank++) {
+      for (int peer : peers(terms.get(rank))) {
+        if (peer >= terms.size()) {
+          var term = with(peer, terms.get(rank)).getFirst();
+          return Optional.of(
+              "rank %s, %s is with rank %s, but there are %s ranks"
+                  .formatted(rank, term.location(), peer, terms.size()));
+        }
+        var own = with(peer, terms.get(rank));
+        var theirs = with(rank, terms.get(peer));
+        for (int i = 0; i < Math.max(own.size(), theirs.size()); i++) {
+          var difference = difference(i, rank, own, peer, theirs);
+          if (difference.isEmpty()) {
+            difference = memberDifference(rank, own.get(i), peer, theirs.get(i));
+          }
+          if (difference.isPresent()) {
+            return difference;
+          }
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Set<Integer> peers(List<Term> terms) {
+    var peers = new TreeSet<Integer>();
+    terms.stream().map(Term::members).distinct().forEach(own -> peers.addAll(own.asList()));
+    return peers;
+  }
+
+  private static List<Term> with(int rank, List<Term> terms) {
+    return terms.stream().filter(term -> term.members().contains(rank)).toList();
   }
 
   private static Optional<String> difference(
@@ -191,35 +235,25 @@ public final class Agreement {
     return term.text() + (term.location().isEmpty() ? "" : " for " + term.location());
   }
 
-  private static Optional<String> memberDifference(
-      int index, int rank, List<? extends List<Term>> terms) {
-    var own = terms.get(rank).get(index);
-    for (int position = 0; position < own.members().length(); position++) {
-      int peer = own.members().get(position);
-      if (peer >= terms.size()) {
-        return Optional.of(
-            "rank %s, %s is with rank %s, but there are %s ranks"
-                .formatted(rank, own.location(), peer, terms.size()));
-      }
-      var other = terms.get(peer).get(index);
-      if (!other.members().equals(own.members())) {
-        return Optional.of(
-            "ranks %s and %s disagree on the participants of %s: %s and %s"
-                .formatted(rank, peer, own.location(), own.members(), other.members()));
-      }
-      int self = own.members().indexOf(rank);
-      if (!own.sent().isEmpty()
-          && !other.received().isEmpty()
-          && own.sent().get(position) != other.received().get(self)) {
-        return Optional.of(
-            "rank %s sends %s to rank %s in %s, which expects %s: split sizes do not match"
-                .formatted(
-                    rank,
-                    Units.count(own.sent().get(position), "byte"),
-                    peer,
-                    own.location(),
-                    other.received().get(self)));
-      }
+  private static Optional<String> memberDifference(int rank, Term own, int peer, Term other) {
+    if (!other.members().equals(own.members())) {
+      return Optional.of(
+          "ranks %s and %s disagree on the participants of %s: %s and %s"
+              .formatted(rank, peer, own.location(), own.members(), other.members()));
+    }
+    int self = own.members().indexOf(rank);
+    int position = own.members().indexOf(peer);
+    if (!own.sent().isEmpty()
+        && !other.received().isEmpty()
+        && own.sent().get(position) != other.received().get(self)) {
+      return Optional.of(
+          "rank %s sends %s to rank %s in %s, which expects %s: split sizes do not match"
+              .formatted(
+                  rank,
+                  Units.count(own.sent().get(position), "byte"),
+                  peer,
+                  own.location(),
+                  other.received().get(self)));
     }
     return Optional.empty();
   }

@@ -89,7 +89,7 @@ public sealed interface Instruction {
   /**
    * The ranks that a collective is between.
    *
-   * @param index the collective's position among the program's: the same on all ranks
+   * @param index the collective's number: the same on all ranks that meet in it, ascending on each
    * @param members the ranks of this rank's part of the group, in order
    * @param self this rank's position in {@code members}
    */

@@ -41,6 +41,7 @@ import java.util.Optional;
 public final class Lowering {
   private final Plan plan;
   private final RankPlan rankPlan;
+  private final CollectiveNumbers numbers;
   private final int rank;
   private final ImmutableList<Value> values;
   private final ImmutableList.Builder<Instruction> instructions = ImmutableList.builder();
@@ -50,8 +51,9 @@ public final class Lowering {
   /** The numbers of what the fused step at hand passes on, by value id. */
   private final Map<Integer, Integer> passed = new HashMap<>();
 
-  private Lowering(Plan plan, int rank) {
+  private Lowering(Plan plan, CollectiveNumbers numbers, int rank) {
     this.plan = plan;
+    this.numbers = numbers;
     this.rank = rank;
     this.rankPlan = plan.forRank(rank);
     this.values = rankPlan.graph().values();
@@ -60,9 +62,10 @@ public final class Lowering {
 
   /** {@return the instructions of every rank} */
   public static Executable lower(Plan plan) {
+    var numbers = CollectiveNumbers.of(plan);
     var ranks = ImmutableList.<RankProgram>builder();
     for (int rank = 0; rank < plan.worldSize(); rank++) {
-      ranks.add(new Lowering(plan, rank).program());
+      ranks.add(new Lowering(plan, numbers, rank).program());
     }
     return new Executable(plan.name(), plan.symmetric().bytes(), plan.digest(), ranks.build());
   }
@@ -253,20 +256,20 @@ public final class Lowering {
     }
   }
 
-  private GroupUse group(int index, CollectivePlan collective) {
+  private GroupUse group(int k, CollectivePlan collective) {
     var group = plan.group(collective.group());
     var members = group.members().get(group.partOf(rank).orElseThrow());
-    return new GroupUse(index, members, members.indexOf(rank));
+    return new GroupUse(numbers.of(rank, k), members, members.indexOf(rank));
   }
 
-  private Collective collective(int index, CollectivePlan collective) {
+  private Collective collective(int k, CollectivePlan collective) {
     var op = rankPlan.graph().ops().get(collective.op());
     var call = op.collective().orElseThrow();
     return new Collective(
         collective.stream(),
         collective.kind(),
         collective.variant(),
-        group(index, collective),
+        group(k, collective),
         collective.reduceOp(),
         collective.root(),
         call.permutation(),

@@ -30,9 +30,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Checks that the per-rank versions of a graph can run together: inputs and outputs of the same
- * kinds, and the same collectives in the same order on tensors of the same types, in groups of the
- * same size. Local code may differ, and so may the names of groups and the sizes of inputs and
- * outputs.
+ * kinds, and where their ranks meet, the same collectives in the same order on tensors of the same
+ * types, in groups of the same size ({@link Meetings}). Local code may differ, and so may the names
+ * of groups, the sizes of inputs and outputs, and collectives in which the ranks do not meet.
  *
  * <p>What ranks send each other in an {@code all_to_all} may differ from rank to rank, but what one
  * sends the other must take. That can be wrong even where all ranks run one graph.
@@ -59,77 +59,111 @@ public final class RankAgreement {
   /**
    * Reports the first {@code all_to_all} in which a rank does not take what another one sends it.
    *
-   * @param versions the graphs that the ranks run; these have the same kinds of collectives in the
-   *     same order
+   * @param versions the graphs that the ranks run; where their ranks meet, these have the same kinds of
+   *     collectives in the same order
    */
   public static void checkExchanges(
       List<ProcessGroup> groups, List<Graph> versions, DiagnosticSink sink) {
-    new RankAgreement(groups, sink)
-        .checkExchanges(versions, versions.stream().map(RankAgreement::collectives).toList());
+    var agreement = new RankAgreement(groups, sink);
+    agreement.checkExchanges(
+        versions,
+        versions.stream().map(RankAgreement::collectives).toList(),
+        Meetings.of(groups, versions));
   }
 
   private void check(List<Graph> versions) {
+    var first = versions.getFirst();
+    for (var other : versions) {
+      if (!kinds(first.inputs()).equals(kinds(other.inputs()))) {
+        report(other.span(), first.span(), "the ranks' inputs differ");
+        return;
+      }
+      if (!outputKinds(first).equals(outputKinds(other))) {
+        report(other.span(), first.span(), "the ranks' outputs differ");
+        return;
+      }
+    }
     var collectives = versions.stream().map(RankAgreement::collectives).toList();
-    for (int i = 1; i < versions.size(); i++) {
-      if (!agree(
-          versions.getFirst(), versions.get(i), collectives.getFirst(), collectives.get(i))) {
-        return;
-      }
-    }
-    checkExchanges(versions, collectives);
-  }
-
-  private void checkExchanges(List<Graph> versions, List<List<Op>> collectives) {
-    for (int at = 0; at < collectives.getFirst().size(); at++) {
-      int position = at;
-      var ops = collectives.stream().map(all -> all.get(position)).toList();
-      if (!splitsAgree(versions, ops)) {
-        return;
-      }
+    var meetings = Meetings.of(ImmutableList.copyOf(groups.values()), versions);
+    if (meetings.stream().allMatch(own -> agree(versions, collectives, own))
+        && MeetingOrder.check(versions, meetings, sink)) {
+      checkExchanges(versions, collectives, meetings);
     }
   }
 
-  private boolean agree(Graph first, Graph other, List<Op> expected, List<Op> found) {
-    if (!kinds(first.inputs()).equals(kinds(other.inputs()))) {
-      return report(other.span(), first.span(), "the ranks' inputs differ");
-    }
-    if (!outputKinds(first).equals(outputKinds(other))) {
-      return report(other.span(), first.span(), "the ranks' outputs differ");
-    }
-    for (int i = 0; i < Math.min(expected.size(), found.size()); i++) {
-      var a = expected.get(i);
-      var b = found.get(i);
-      if (!describe(a).equals(describe(b))) {
-        return report(
-            b.span(),
-            a.span(),
-            "collective %s is %s here, but %s on other ranks"
-                .formatted(i, describe(b), describe(a)));
+  private void checkExchanges(
+      List<Graph> versions, List<List<Op>> collectives, List<Meetings> meetings) {
+    for (var own : meetings) {
+      var graphs = own.positions().keySet().stream().map(versions::get).toList();
+      int count = own.positions().firstEntry().getValue().length();
+      for (int i = 0; i < count; i++) {
+        int at = i;
+        var ops =
+            own.positions().entrySet().stream()
+                .map(entry -> collectives.get(entry.getKey()).get(entry.getValue().get(at)))
+                .toList();
+        if (!splitsAgree(graphs, ops)) {
+          return;
+        }
       }
-      @Nullable ProcessGroup groupOfA = group(a);
-      @Nullable ProcessGroup groupOfB = group(b);
-      if (groupOfA != null && groupOfB != null && groupOfA.size() != groupOfB.size()) {
+    }
+  }
+
+  /** Compares the collectives in which ranks of several versions meet. */
+  private boolean agree(List<Graph> versions, List<List<Op>> collectives, Meetings meetings) {
+    int first = meetings.positions().firstKey();
+    var expected = meetings.positions().firstEntry().getValue();
+    for (var entry : meetings.positions().entrySet()) {
+      int other = entry.getKey();
+      var found = entry.getValue();
+      for (int i = 0; i < Math.min(expected.length(), found.length()); i++) {
+        var a = collectives.get(first).get(expected.get(i));
+        var b = collectives.get(other).get(found.get(i));
+        if (!agree(found.get(i), a, b)) {
+          return false;
+        }
+      }
+      if (expected.length() != found.length()) {
+        boolean more = found.length() > expected.length();
+        var extra =
+            more
+                ? collectives.get(other).get(found.get(expected.length()))
+                : collectives.get(first).get(expected.get(found.length()));
         return report(
+            more ? extra.span() : versions.get(other).span(),
+            more ? versions.get(first).span() : extra.span(),
+            "ranks of group '%s' have %s in it here, but %s on other ranks"
+                .formatted(
+                    groupName(extra), Units.count(found.length(), "collective"), expected.length()),
+            "give the graphs of all ranks of a group the same collectives in it");
+      }
+    }
+    return true;
+  }
+
+  private boolean agree(int position, Op a, Op b) {
+    if (!describe(a).equals(describe(b))) {
+      return report(
+          b.span(),
+          a.span(),
+          "collective %s is %s here, but %s on other ranks"
+              .formatted(position, describe(b), describe(a)));
+    }
+    @Nullable ProcessGroup groupOfA = group(a);
+    @Nullable ProcessGroup groupOfB = group(b);
+    return groupOfA == null
+        || groupOfB == null
+        || groupOfA.size() == groupOfB.size()
+        || report(
             b.span(),
             a.span(),
             "collective %s is among %s here (group '%s'), but among %s on other ranks ('%s')"
                 .formatted(
-                    i,
+                    position,
                     Units.count(groupOfB.size(), "rank"),
                     groupOfB.name(),
                     groupOfA.size(),
                     groupOfA.name()));
-      }
-    }
-    if (expected.size() != found.size()) {
-      boolean more = found.size() > expected.size();
-      var extra = more ? found.get(expected.size()) : expected.get(found.size());
-      return report(
-          more ? extra.span() : other.span(),
-          more ? first.span() : extra.span(),
-          "the ranks have %s and %s collectives".formatted(expected.size(), found.size()));
-    }
-    return true;
   }
 
   private boolean report(Span here, Span there, String message) {
@@ -149,7 +183,11 @@ public final class RankAgreement {
   }
 
   private @Nullable ProcessGroup group(Op op) {
-    return groups.get(op.collective().orElseThrow().group());
+    return groups.get(groupName(op));
+  }
+
+  static String groupName(Op op) {
+    return op.collective().orElseThrow().group();
   }
 
   /** Takes the same collective as each version of a graph has it. */
@@ -277,12 +315,12 @@ public final class RankAgreement {
         : type.toString();
   }
 
-  private static List<Op> collectives(Graph graph) {
+  static List<Op> collectives(Graph graph) {
     return graph.ops().stream().filter(op -> op.def().collective().isPresent()).toList();
   }
 
-  /** Everything about a collective that ranks must agree on, but for the group's name. */
-  private static String describe(Op op) {
+  /** {@return everything about a collective that ranks must agree on, but for the group's name} */
+  static String describe(Op op) {
     var spec = op.def().collective().orElseThrow();
     var text = new StringBuilder(op.def().name().toString()).append('(');
     var ignored =

@@ -59,12 +59,12 @@ class RankAgreementTest {
       textBlock =
           """
           (x, "sum"       | (x, "max"          | collective 0 is _c10d_functional::all_reduce(f32[8, 4], max
-          "pair"          | "all"              | is among 4 ranks here (group 'all'), but among 2 on other ranks ('pair')
+          all_reduce(x    | all_reduce_(x      | collective 0 is _c10d_functional::all_reduce_(f32[8, 4], sum
           return r        | return r, None     | the ranks' outputs differ
           return r        | return None        | the ranks' outputs differ
           """)
   void findsWhatDiffers(String before, String after, String message) {
-    assertThat(check(graph("[0, 1]", REDUCE) + graph("[2, 3]", REDUCE.replace(before, after))))
+    assertThat(check(graph("[0, 2]", REDUCE) + graph("[1, 3]", REDUCE.replace(before, after))))
         .singleElement()
         .satisfies(d -> assertThat(d.message()).contains(message))
         .satisfies(d -> assertThat(d.span().line()).isGreaterThan(11))
@@ -78,12 +78,74 @@ class RankAgreementTest {
             "return r", "s = _c10d_functional::all_reduce(r, \"sum\", \"pair\")\nreturn s");
     for (var text :
         List.of(
-            graph("[0, 1]", REDUCE) + graph("[2, 3]", more),
-            graph("[0, 1]", more) + graph("[2, 3]", REDUCE))) {
+            graph("[0, 2]", REDUCE) + graph("[1, 3]", more),
+            graph("[0, 2]", more) + graph("[1, 3]", REDUCE))) {
       assertThat(check(text))
           .singleElement()
-          .satisfies(d -> assertThat(d.message()).contains("collectives"));
+          .satisfies(
+              d ->
+                  assertThat(d.message())
+                      .matches(
+                          "ranks of group 'pair' have . collectives? in it here, but . on other"
+                              + " ranks"));
     }
+  }
+
+  private static final String STAGE =
+      """
+      a = _c10d_functional::all_reduce(x, "sum", "pair")
+      b = _c10d_functional::all_reduce(y, "max", "pair")
+      c = _c10d_functional::all_reduce(b, "sum", "all")
+      return c
+      """;
+
+  /** What stages of a pipeline do by themselves is their own affair, but not where they meet. */
+  @Test
+  void ranksThatDoNotMeetMayHaveOtherCollectives() {
+    var other =
+        """
+        c = _c10d_functional::all_reduce(x, "sum", "all")
+        d = _c10d_functional::all_gather_into_tensor(c, 2, "row")
+        return c
+        """;
+    assertThat(check(graph("[0, 1]", STAGE) + graph("[2, 3]", other))).isEmpty();
+    assertThat(check(graph("[0, 1]", STAGE) + graph("[2, 3]", other.replace("sum", "avg"))))
+        .singleElement()
+        .satisfies(d -> assertThat(d.message()).startsWith("collective 0 is").contains(", avg, "));
+    assertThat(check(graph("[0, 1]", STAGE) + graph("[2, 3]", "return x")))
+        .singleElement()
+        .satisfies(
+            d ->
+                assertThat(d.message())
+                    .isEqualTo(
+                        "ranks of group 'all' have 0 collectives in it here, but 1 on other"
+                            + " ranks"));
+  }
+
+  /** Ranks 0 and 1 come to the first group first, 2 and 3 to the second. */
+  @Test
+  void findsRanksThatWaitForEachOther() {
+    var groups = "group left = [0, 2], [1, 3]\ngroup right = [0, 3], [1, 2]\n";
+    var there =
+        """
+        a = _c10d_functional::all_reduce(x, "sum", "left")
+        b = _c10d_functional::all_reduce(x, "sum", "right")
+        return a
+        """;
+    var back =
+        """
+        b = _c10d_functional::all_reduce(x, "sum", "right")
+        a = _c10d_functional::all_reduce(x, "sum", "left")
+        return a
+        """;
+    assertThat(check(groups + graph("[0, 1]", there) + graph("[2, 3]", there))).isEmpty();
+    assertThat(check(groups + graph("[0, 1]", there) + graph("[2, 3]", back)))
+        .singleElement()
+        .satisfies(
+            d ->
+                assertThat(d.message())
+                    .startsWith("ranks wait for each other: some wait here, in a"))
+        .satisfies(d -> assertThat(d.notes()).hasSize(1));
   }
 
   @ParameterizedTest

@@ -50,8 +50,14 @@ final class CheckProgram extends ProgramPass {
       classes.add(new RankClass(ranks(graph, graphOfRank), analyses));
     }
     sink.throwIfErrors();
-    return new PlanState(
-        ImmutableList.of(new GraphState(classes.build(), Facts.NONE)), state.facts());
+    var all = classes.build();
+    var stages =
+        context.stages().graphs().stream()
+            .map(
+                stage -> stage.stream().mapToObj(all::get).collect(ImmutableList.toImmutableList()))
+            .map(own -> new GraphState(own, Facts.NONE))
+            .collect(ImmutableList.toImmutableList());
+    return new PlanState(stages, state.facts());
   }
 
   private static Analyses analyses(Graph graph, PassContext context) {

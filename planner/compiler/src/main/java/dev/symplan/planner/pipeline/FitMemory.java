@@ -17,6 +17,7 @@ import dev.symplan.planner.pass.order.Recomputation;
 import dev.symplan.planner.pass.place.AllocateMemory;
 import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Rewrite;
 import java.util.ArrayList;
@@ -63,6 +64,28 @@ final class FitMemory extends GraphPass {
         .filter(buffer -> buffer.arena().isExternal())
         .mapToLong(Buffer::bytes)
         .sum();
+  }
+
+  /**
+   * Checks the limit once more, as the symmetric arena is as large as any stage needs it.
+   *
+   * @throws CompileException when a rank needs more
+   */
+  static void check(Plan plan, PassContext context) {
+    long limit = context.options().memoryLimit().orElse(Long.MAX_VALUE);
+    for (var rank : plan.rankPlans()) {
+      long needed = plan.symmetric().bytes() + rank.local().bytes() + outside(rank);
+      if (needed > limit) {
+        throw new CompileException(
+            List.of(
+                Diagnostic.error(
+                    DiagnosticCode.BAD_OPTION,
+                    rank.graph().span(),
+                    "with the symmetric arena of the stage that needs most, a rank needs %s, and the limit is %s"
+                        .formatted(Units.bytes(needed), Units.bytes(limit)),
+                    "allow at least %s bytes".formatted(needed))));
+      }
+    }
   }
 
   @Override
@@ -135,7 +158,7 @@ final class FitMemory extends GraphPass {
     for (int k = 0; k < collectives.size(); k++) {
       var gather = collectives.get(k);
       var variant = placed.get(SelectVariants.SELECTIONS).get(k).variant();
-      if (isGather(gather)) {
+      if (isGather(gather) && !context.isBetweenStages(gather.group())) {
         for (var operand : gather.operands()) {
           var shard = operand.tensor();
           micros.put(

@@ -86,15 +86,6 @@ final class RewriteSearch extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    var searched = search(state, context);
-    if (decided.equals(HIERARCHIES)) {
-      // Nothing makes collectives after this, and an option may name one that was made.
-      VariantNames.check(searched, context);
-    }
-    return searched;
-  }
-
-  private GraphState search(GraphState state, PassContext context) {
     var before = Pipeline.runAll(draft, state, context);
     var mode = rewriter.mode(context.options().rewrites());
     if (mode == Mode.OFF) {

@@ -47,7 +47,7 @@ record Compiled(Plan plan, List<Graph> graphs) {
 
   private static List<Optional<Graph>> byRank(PlanState state) {
     var graphs = new ArrayList<Optional<Graph>>();
-    for (var own : state.graph().classes()) {
+    for (var own : state.graphs().stream().flatMap(stage -> stage.classes().stream()).toList()) {
       own.ranks()
           .forEach(
               rank -> {

@@ -103,7 +103,7 @@ class PipelineTest {
           @Override
           public void after(Pass pass, PlanState state, PassContext context) {
             if (pass.name().equals(name)) {
-              found.add(state.graph());
+              found.addAll(state.graphs());
             }
           }
         });

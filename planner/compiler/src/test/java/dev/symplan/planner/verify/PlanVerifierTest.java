@@ -799,7 +799,7 @@ class PlanVerifierTest {
     assertThatThrownBy(() -> compile(text.replace("GROUP", "other")))
         .isInstanceOf(CompileException.class)
         .hasMessageContaining(
-            "'q' of rank 0 is for the ranks [0, 1], but on rank 1 it is for the ranks [1, 2]");
+            "ranks of group 'pairs' have 0 collectives in it here, but 1 on other ranks");
   }
 
   @Test

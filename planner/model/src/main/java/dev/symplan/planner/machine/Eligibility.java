@@ -48,8 +48,8 @@ public final class Eligibility {
   public record Request(
       Op op, Kind kind, Optional<ReduceOp> reduceOp, ImmutableList<Value> operands) {
 
-    /** Of a custom op, peers reach what it registers. */
-    private boolean reachesPeers(Variant variant) {
+    /** {@return whether peers reach a tensor; of a custom op, they reach what it registers} */
+    public boolean reachesPeers(Variant variant) {
       return kind == Kind.CUSTOM
           ? !op.def().symmMemArgs().isEmpty() || !op.def().symmMemResults().isEmpty()
           : VariantSpec.of(kind, variant).reachesPeers();

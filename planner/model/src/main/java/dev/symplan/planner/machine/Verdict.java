@@ -40,6 +40,11 @@ public record Verdict(
      * Ranks of the group are in different NVLink domains, and cannot access each other's memory.
      */
     NO_PEER_ACCESS(false),
+    /**
+     * Ranks of the group are in different stages of a pipeline, which have other collectives, and
+     * other tensors in symmetric memory.
+     */
+    OTHER_STAGE(false),
     /** The op is registered for symmetric memory, which the variant does not use. */
     NOT_SYMMETRIC(false),
     /** The variant does not know this reduction. */

@@ -75,6 +75,8 @@ public record Rewrite(
     SIZE,
     /** The caller forced the variant of one of them by its name. */
     FORCED_VARIANT,
+    /** Ranks of another stage of a pipeline take part, which are planned by themselves. */
+    OTHER_STAGE,
     /** The plan as a whole would be slower, or much larger. */
     PLAN,
     /** Another group, reduction or element type than those before. */

@@ -5,6 +5,7 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.graph.Stages;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
@@ -12,13 +13,17 @@ import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.analysis.GraphChoice;
+import dev.symplan.planner.plan.Rewrite.Reason;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * The values that all passes of one compilation read and none changes.
  *
  * @param graphOfRank the graph that each rank runs
  * @param groups the declared ones, and those of hierarchical collectives
+ * @param stages the different graphs by their collectives; each stage is planned by itself
  * @param warnings from the reading of the program
  */
 public record PassContext(
@@ -28,6 +33,7 @@ public record PassContext(
     CompileOptions options,
     CostModel costs,
     JobGroups groups,
+    Stages stages,
     ImmutableList<Diagnostic> warnings,
     PassObserver observer) {
 
@@ -46,18 +52,28 @@ public record PassContext(
         options,
         new CostModel(target),
         JobGroups.of(program.groups(), topology),
+        Stages.of(program.groups(), GraphChoice.distinct(graphOfRank)),
         ImmutableList.copyOf(warnings),
         observer);
   }
 
   /** {@return the same compilation, for a candidate that is planned with other options} */
   public PassContext with(CompileOptions other) {
-    return new PassContext(program, graphOfRank, target, other, costs, groups, warnings, observer);
+    return new PassContext(
+        program, graphOfRank, target, other, costs, groups, stages, warnings, observer);
   }
 
   /** {@return a declared group} */
   public ProcessGroup group(String name) {
     return groups.get(name);
+  }
+
+  /**
+   * {@return whether ranks of several stages meet in a group} Its collectives are the same on all
+   * of them only if no stage changes them.
+   */
+  public boolean isBetweenStages(String group) {
+    return stages.between().contains(group);
   }
 
   /** {@return whether the options or the graph decide how a collective must run} */
@@ -67,6 +83,13 @@ public record PassContext(
             && !(def.symmMemArgs().isEmpty() && def.symmMemResults().isEmpty()))
         || options.variants().containsKey(collective.name())
         || (!options.freeVariants() && collective.algorithm().isPresent());
+  }
+
+  /** {@return why no rewrite may change a collective; empty if one may} */
+  public Optional<Reason> whyFixed(Collective collective) {
+    return isBetweenStages(collective.group())
+        ? Optional.of(Reason.OTHER_STAGE)
+        : forcesVariant(collective) ? Optional.of(Reason.FORCED_VARIANT) : Optional.empty();
   }
 
   /** {@return how the ranks of a declared group lie} */

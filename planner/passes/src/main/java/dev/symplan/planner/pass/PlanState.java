@@ -5,18 +5,11 @@ import com.google.common.collect.ImmutableList;
 /**
  * The state of a program after some passes. Immutable: each pass gives a new one.
  *
- * @param graphs the graphs that are planned together; one today
+ * @param graphs by stage of a pipeline, what is planned together; one where all ranks have the same
+ *     collectives
  * @param facts the facts about all of them together
  */
 public record PlanState(ImmutableList<GraphState> graphs, Facts facts) {
-
-  /** {@return the only graph} */
-  public GraphState graph() {
-    if (graphs.size() != 1) {
-      throw new IllegalStateException("a plan has one graph, not " + graphs.size());
-    }
-    return graphs.getFirst();
-  }
 
   public <T> T get(Fact<T> fact) {
     return facts.get(fact);

@@ -162,6 +162,13 @@ final class ReasonTexts {
               "The collective runs on plain NCCL. A custom op that requires symmetric memory is"
                   + " refused.",
               "Groups within one domain; other `--hosts`; a target of more GPUs.");
+      case OTHER_STAGE ->
+          words(
+              "The group has ranks in stages of a pipeline whose graphs have different collectives."
+                  + " Each stage is planned by itself, with its own tensors in symmetric memory.",
+              "The collective runs on plain NCCL. A custom op that requires symmetric memory is"
+                  + " refused.",
+              "The same collectives, in the same order, in the graphs of all its ranks.");
       case NOT_SYMMETRIC ->
           words(
               "The op is registered (`symm_mem`) to have its operand or result in symmetric memory,"
@@ -286,6 +293,12 @@ final class ReasonTexts {
               "The group, or a part of it, has more ranks in one NVLink domain than in another.",
               "The collective runs on NCCL, between all ranks.",
               "`--hosts` or groups with as many ranks in each domain.");
+      case OTHER_STAGE ->
+          words(
+              "The group has ranks in stages of a pipeline whose graphs have different"
+                  + " collectives. Each stage is planned by itself.",
+              "The collective stays as it is, which all its ranks can count on.",
+              "The same collectives, in the same order, in the graphs of all its ranks.");
       case RANK_ORDER ->
           words(
               "The ranks of an NVLink domain do not follow each other in the group, so phases would"

@@ -107,7 +107,26 @@ class ReasonsTest {
     epilogues();
     collectives();
     hosts();
+    stages();
     orders();
+  }
+
+  private static void stages() {
+    plan(
+        USUAL.withRewrites(rewrites(Mode.ON, Mode.ON).rewrites()),
+        """
+        graph g(x: f32[64, 64]) ranks [0, 1] {
+          y = _c10d_functional::all_reduce(x, "sum", "pairs")
+          m = aten::mm(x, y)
+          r = _c10d_functional::all_reduce(m, "sum", "tp")
+          return r
+        }
+        graph g(x: f32[64, 64]) ranks [2, 3] {
+          m = aten::mm(x, x)
+          r = _c10d_functional::all_reduce(m, "sum", "tp")
+          return r
+        }
+        """);
   }
 
   private static void epilogues() {

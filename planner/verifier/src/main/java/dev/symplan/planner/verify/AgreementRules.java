@@ -1,5 +1,6 @@
 package dev.symplan.planner.verify;
 
+import com.google.common.collect.Maps;
 import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Value;
@@ -18,21 +19,27 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
- * {@link Rule#AGREEMENT}: where ranks run different graphs, they have the same collectives in the
- * same order with the same peers, and the same symmetric memory. In an exchange each takes what the
+ * {@link Rule#AGREEMENT}: where ranks run different graphs, those of a stage ({@link StageModel})
+ * have the same collectives in the same order with the same peers, and the same symmetric memory.
+ * Ranks of different stages have the same ones where they meet. In an exchange each takes what the
  * others send it, which can be wrong where all run one graph, too.
  */
 final class AgreementRules {
   private final Plan plan;
   private final List<AliasModel> ranks;
+  private final StageModel stages;
   private final Findings findings;
 
   private AgreementRules(Plan plan, List<AliasModel> ranks, Findings findings) {
     this.plan = plan;
     this.ranks = ranks;
+    this.stages = new StageModel(plan);
     this.findings = findings;
   }
 
@@ -55,8 +62,21 @@ final class AgreementRules {
 
   private void check() {
     int before = findings.count();
-    var first = ranks.getFirst();
-    for (var other : ranks.subList(1, ranks.size())) {
+    stages.stages().forEach(this::checkStage);
+    ranks.forEach(this::checkGraphs);
+    stages.crossings().forEach(this::checkCrossing);
+    if (findings.count() == before) {
+      stages.stages().forEach(this::checkPeers);
+      stages.crossings().forEach(this::checkPeers);
+    }
+    if (findings.count() == before) {
+      RankPlayback.check(ranks, stages, findings);
+    }
+  }
+
+  private void checkStage(ImmutableIntArray stage) {
+    var first = ranks.get(stage.get(0));
+    for (var other : stage.asList().stream().skip(1).map(ranks::get).toList()) {
       compareBuffers(first, other);
       if (!borders(first).equals(borders(other))) {
         wrong(
@@ -74,14 +94,63 @@ final class AgreementRules {
                     first.plan.collectives().size()));
       } else {
         for (int k = 0; k < first.plan.collectives().size(); k++) {
-          compare(k, first, other);
+          compare(k, first, k, other);
+          compareWithinStage(k, first, other);
         }
       }
     }
-    if (findings.count() == before) {
-      checkPeers();
-      RankPlayback.check(ranks, findings);
+  }
+
+  /** All ranks begin a graph of the program together, whatever their stages. */
+  private void checkGraphs(AliasModel other) {
+    var first = ranks.getFirst();
+    if (!graphs(first).equals(graphs(other))) {
+      wrong(
+          other,
+          "the graphs of the program are %s, but those of rank %s are %s"
+              .formatted(graphs(other), first.rank(), graphs(first)));
     }
+  }
+
+  private static List<String> graphs(AliasModel facts) {
+    return facts.plan.borders().stream().map(op -> facts.op(op).args().toString()).toList();
+  }
+
+  private void checkCrossing(StageModel.Crossing crossing) {
+    int one = crossing.collectives().firstKey();
+    var first = ranks.get(one);
+    var expected = crossing.collectives().get(one);
+    crossing
+        .collectives()
+        .forEach(
+            (p, found) -> {
+              var other = ranks.get(p);
+              if (found.size() != expected.size()) {
+                wrong(
+                    other,
+                    "%s with ranks of other stages, but rank %s has %s"
+                        .formatted(
+                            Units.count(found.size(), "collective"),
+                            first.rank(),
+                            expected.size()));
+                return;
+              }
+              for (int i = 0; i < found.size(); i++) {
+                compare(expected.get(i), first, found.get(i), other);
+                same(
+                    found.get(i),
+                    first,
+                    other,
+                    "graphs before it",
+                    bordersBefore(first, expected.get(i)),
+                    bordersBefore(other, found.get(i)));
+              }
+            });
+  }
+
+  private static long bordersBefore(AliasModel facts, int k) {
+    int op = facts.plan.collectives().get(k).op();
+    return facts.plan.borders().stream().filter(border -> border < op).count();
   }
 
   private void compareBuffers(AliasModel first, AliasModel other) {
@@ -138,28 +207,35 @@ final class AgreementRules {
         .toList();
   }
 
-  private void compare(int k, AliasModel first, AliasModel other) {
+  private void compare(int of, AliasModel first, int k, AliasModel other) {
+    var a = first.plan.collectives().get(of);
+    var b = other.plan.collectives().get(k);
+    same(k, first, other, "kind", a.kind(), b.kind());
+    same(k, first, other, "variant", a.variant().text(), b.variant().text());
+    same(k, first, other, "group size", groupSize(a), groupSize(b));
+    same(k, first, other, "reduction", ReduceOp.text(a.reduceOp()), ReduceOp.text(b.reduceOp()));
+    same(k, first, other, "root", a.root(), b.root());
+    same(k, first, other, "pairs", permutation(first, a), permutation(other, b));
+    same(k, first, other, "rows of slices", rows(first, a), rows(other, b));
+    same(k, first, other, "barrier before", a.start().text(), b.start().text());
+    same(k, first, other, "barrier after", a.end().text(), b.end().text());
+    compareTensors(k, first, a.operands(), other, b.operands(), false);
+    compareTensors(k, first, a.results(), other, b.results(), true);
+  }
+
+  /** What peers count on that do more than NCCL. */
+  private void compareWithinStage(int k, AliasModel first, AliasModel other) {
     var a = first.plan.collectives().get(k);
     var b = other.plan.collectives().get(k);
-    same(k, other, "kind", a.kind(), b.kind());
-    same(k, other, "variant", a.variant().text(), b.variant().text());
-    same(k, other, "group size", groupSize(a), groupSize(b));
-    same(k, other, "reduction", ReduceOp.text(a.reduceOp()), ReduceOp.text(b.reduceOp()));
-    same(k, other, "root", a.root(), b.root());
-    same(k, other, "pairs", permutation(first, a), permutation(other, b));
-    same(k, other, "rows of slices", rows(first, a), rows(other, b));
-    same(k, other, "barrier before", a.start().text(), b.start().text());
-    same(k, other, "barrier after", a.end().text(), b.end().text());
-    same(k, other, "in place", a.inPlace(), b.inPlace());
-    same(k, other, "epilogue", a.hasEpilogue(), b.hasEpilogue());
+    same(k, first, other, "in place", a.inPlace(), b.inPlace());
+    same(k, first, other, "epilogue", a.hasEpilogue(), b.hasEpilogue());
     same(
         k,
+        first,
         other,
         "workspace offset",
         WorkspaceRules.offset(first, a),
         WorkspaceRules.offset(other, b));
-    compareTensors(k, first, a.operands(), other, b.operands(), false);
-    compareTensors(k, first, a.results(), other, b.results(), true);
   }
 
   private static Permutation permutation(AliasModel facts, CollectivePlan collective) {
@@ -184,7 +260,7 @@ final class AgreementRules {
     return plan.group(collective.group()).size();
   }
 
-  private void same(int k, AliasModel other, String what, Object a, Object b) {
+  private void same(int k, AliasModel first, AliasModel other, String what, Object a, Object b) {
     if (!Objects.equals(a, b)) {
       wrong(
           other,
@@ -195,7 +271,7 @@ final class AgreementRules {
                   what,
                   b,
                   a,
-                  ranks.getFirst().rank()));
+                  first.rank()));
     }
   }
 
@@ -206,9 +282,9 @@ final class AgreementRules {
       AliasModel other,
       List<Integer> theirs,
       boolean result) {
-    var collective = first.plan.collectives().get(k);
+    var collective = other.plan.collectives().get(k);
     var what = result ? "result" : "operand";
-    same(k, other, "number of " + what + "s", own.size(), theirs.size());
+    same(k, first, other, "number of " + what + "s", own.size(), theirs.size());
     boolean symmetric = collective.spec().needsSymmetric(result);
     // Ranks may send and receive different numbers of rows.
     boolean sized = collective.kind() != Kind.ALL_TO_ALL && collective.kind() != Kind.CUSTOM;
@@ -216,51 +292,77 @@ final class AgreementRules {
     for (int i = 0; i < Math.min(own.size(), theirs.size()); i++) {
       var a = first.value(own.get(i)).tensor();
       var b = other.value(theirs.get(i)).tensor();
-      same(k, other, what + " type", a.dtype(), b.dtype());
+      same(k, first, other, what + " type", a.dtype(), b.dtype());
       if (sized) {
-        same(k, other, what + " bytes", a.storageBytes(), b.storageBytes());
+        same(k, first, other, what + " bytes", a.storageBytes(), b.storageBytes());
       }
       // Collectives that treat elements as they lie pair those of all ranks.
       if (laidOut && !(a.isContiguous() && b.isContiguous())) {
-        same(k, other, what + " sizes", a.sizes(), b.sizes());
-        same(k, other, what + " strides", a.strides(), b.strides());
+        same(k, first, other, what + " sizes", a.sizes(), b.sizes());
+        same(k, first, other, what + " strides", a.strides(), b.strides());
       }
       if (symmetric) {
-        same(k, other, what + " offset", first.begin(own.get(i)), other.begin(theirs.get(i)));
+        same(
+            k, first, other, what + " offset", first.begin(own.get(i)), other.begin(theirs.get(i)));
       }
     }
   }
 
   /** All that a rank meets in a collective mean to meet it there, at the same offsets. */
-  private void checkPeers() {
+  private void checkPeers(ImmutableIntArray stage) {
     var checked = new HashSet<List<String>>();
-    for (int k = 0; k < ranks.getFirst().plan.collectives().size(); k++) {
-      var names = new ArrayList<String>();
-      for (var facts : ranks) {
-        names.add(facts.plan.collectives().get(k).group());
-      }
-      if (checked.add(names)) {
-        checkPeers(k);
-      }
+    int count = ranks.get(stage.get(0)).plan.collectives().size();
+    for (int k = 0; k < count; k++) {
+      int position = k;
+      checkPeers(
+          stages.within(stage, k).stream().boxed().collect(Collectors.toMap(p -> p, _ -> position)),
+          checked);
     }
   }
 
-  private void checkPeers(int k) {
+  private void checkPeers(StageModel.Crossing crossing) {
+    var checked = new HashSet<List<String>>();
+    int count = crossing.collectives().firstEntry().getValue().size();
+    for (int i = 0; i < count; i++) {
+      int position = i;
+      checkPeers(Maps.transformValues(crossing.collectives(), own -> own.get(position)), checked);
+    }
+  }
+
+  /**
+   * @param collectives by rank plan, the one that meets there
+   * @param checked the names of the groups, of those that are known to meet
+   */
+  private void checkPeers(Map<Integer, Integer> collectives, Set<List<String>> checked) {
+    var names = new ArrayList<String>();
+    collectives.forEach((p, k) -> names.add(ranks.get(p).plan.collectives().get(k).group()));
+    if (!checked.add(names)) {
+      return;
+    }
     // Where all ranks of a part mean that part, one of them stands for all.
     var agreed = Sets.<ImmutableIntArray>newIdentityHashSet();
     for (int rank = 0; rank < plan.worldSize(); rank++) {
+      var k = collectives.get(plan.planOfRank().get(rank));
+      if (k == null) {
+        continue;
+      }
       var members = members(k, rank);
       if (!agreed.add(members)) {
         continue;
       }
       for (int i = 0; i < members.length(); i++) {
         int peer = members.get(i);
-        if (!members(k, peer).equals(members)) {
+        var theirs = collectives.get(plan.planOfRank().get(peer));
+        if (theirs == null || !members(theirs, peer).equals(members)) {
           findings.add(
               Rule.AGREEMENT,
               rank,
-              "collective %s is for the ranks %s, but on rank %s for the ranks %s"
-                  .formatted(k, members, peer, members(k, peer)));
+              "collective %s is for the ranks %s, but on rank %s for %s"
+                  .formatted(
+                      k,
+                      members,
+                      peer,
+                      theirs == null ? "none" : "the ranks " + members(theirs, peer)));
           return;
         }
       }

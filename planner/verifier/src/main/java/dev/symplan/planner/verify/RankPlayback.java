@@ -15,8 +15,9 @@ import java.util.Map;
  * Plays the ranks against each other: each issues its steps in order, each stream works in order,
  * and a collective ends when every rank has come to it. All must come to their ends.
  *
- * <p>One player stands for all ranks that run a plan, and every player takes part in every
- * collective: a group's ranks cannot wait less than all ranks do.
+ * <p>One player stands for all ranks that run a plan. Every player of a stage takes part in every
+ * collective of it, and every player with ranks in the groups of a crossing in its collectives: a
+ * group's ranks cannot wait less than these do.
  */
 final class RankPlayback {
 
@@ -25,10 +26,15 @@ final class RankPlayback {
     final AliasModel facts;
     final Map<StreamKind, Deque<Integer>> queues = new EnumMap<>(StreamKind.class);
     final BitSet arrived = new BitSet();
+
+    /** By collective, the number of what it is on all ranks. */
+    final int[] meetings;
+
     int next;
 
     Player(AliasModel facts) {
       this.facts = facts;
+      this.meetings = new int[facts.plan.collectives().size()];
       for (var stream : StreamKind.values()) {
         queues.put(stream, new ArrayDeque<>());
       }
@@ -37,15 +43,35 @@ final class RankPlayback {
 
   private final List<Player> players = new ArrayList<>();
   private final BitSet done = new BitSet();
-  private final int[] arrivals;
 
-  private RankPlayback(List<AliasModel> ranks) {
+  /** By meeting, how many players have yet to come to it. */
+  private final List<Integer> missing = new ArrayList<>();
+
+  private RankPlayback(List<AliasModel> ranks, StageModel stages) {
     ranks.forEach(facts -> players.add(new Player(facts)));
-    this.arrivals = new int[ranks.getFirst().plan.collectives().size()];
+    for (var stage : stages.stages()) {
+      var first = players.get(stage.get(0));
+      for (int k = 0; k < first.meetings.length; k++) {
+        int position = k;
+        var within = stages.within(stage, k);
+        within.forEach(p -> players.get(p).meetings[position] = missing.size());
+        missing.add(within.length());
+      }
+    }
+    for (var crossing : stages.crossings()) {
+      int count = crossing.collectives().firstEntry().getValue().size();
+      for (int i = 0; i < count; i++) {
+        int position = i;
+        crossing
+            .collectives()
+            .forEach((p, own) -> players.get(p).meetings[own.get(position)] = missing.size());
+        missing.add(crossing.collectives().size());
+      }
+    }
   }
 
-  static void check(List<AliasModel> ranks, Findings findings) {
-    var game = new RankPlayback(ranks);
+  static void check(List<AliasModel> ranks, StageModel stages, Findings findings) {
+    var game = new RankPlayback(ranks, stages);
     game.play();
     game.report(findings);
   }
@@ -75,7 +101,7 @@ final class RankPlayback {
   private boolean issue(Player player, Step step) {
     return switch (step) {
       case Step.Compute _, Step.Fused _ -> true;
-      case Step.Join(int k) -> done.get(k);
+      case Step.Join(int k) -> done.get(player.meetings[k]);
       case Step.Start(int k) -> {
         var stream = player.facts.plan.collectives().get(k).stream();
         if (stream != StreamKind.COMPUTE) {
@@ -83,7 +109,7 @@ final class RankPlayback {
           yield true;
         }
         arrive(player, k);
-        yield done.get(k);
+        yield done.get(player.meetings[k]);
       }
     };
   }
@@ -94,7 +120,7 @@ final class RankPlayback {
     for (var queue : player.queues.values()) {
       while (!queue.isEmpty()) {
         moved |= arrive(player, queue.peek());
-        if (!done.get(queue.peek())) {
+        if (!done.get(player.meetings[queue.element()])) {
           break;
         }
         queue.remove();
@@ -109,8 +135,10 @@ final class RankPlayback {
       return false;
     }
     player.arrived.set(k);
-    if (++arrivals[k] == players.size()) {
-      done.set(k);
+    int meeting = player.meetings[k];
+    missing.set(meeting, missing.get(meeting) - 1);
+    if (missing.get(meeting) == 0) {
+      done.set(meeting);
     }
     return true;
   }

@@ -1,5 +1,6 @@
 package dev.symplan.runtime.check;
 
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.TensorType;
@@ -134,7 +135,7 @@ public final class Reference {
     }
     var next = new int[graphs.size()];
     while (advance(next)) {
-      collective(next);
+      collectives(next);
     }
     var outputs = new ArrayList<List<Optional<HostTensor>>>();
     var after = new ArrayList<List<Optional<HostTensor>>>();
@@ -231,10 +232,13 @@ public final class Reference {
         type.numel() == 0 ? base.memory().asSlice(0, 0) : base.memory().asSlice(offset), type);
   }
 
-  private void collective(int[] next) {
+  /** Runs the collectives for which all their ranks have come. */
+  private void collectives(int[] next) {
     var done = new boolean[next.length];
+    boolean moved = false;
     for (int rank = 0; rank < next.length; rank++) {
-      if (!done[rank]) {
+      if (!done[rank] && isComplete(rank, next)) {
+        moved = true;
         var op = graphs.get(rank).ops().get(next[rank]);
         observer.before(rank, op);
         var spec = op.def().collective().orElseThrow();
@@ -243,9 +247,7 @@ public final class Reference {
               "%s (%s) is defined only by its implementation: there is nothing to compare with"
                   .formatted(op.def().name(), op.span().shortForm()));
         }
-        var name = op.collective().orElseThrow().group();
-        var group = groups.stream().filter(g -> g.name().equals(name)).findFirst().orElseThrow();
-        var members = group.members().get(group.partOf(rank).orElseThrow());
+        var members = members(rank, op);
         var calls = new ArrayList<NaiveCollectives.Call>();
         for (int member : members.asList()) {
           calls.add(call(member, next[member]));
@@ -259,6 +261,30 @@ public final class Reference {
         }
       }
     }
+    if (!moved) {
+      throw new IllegalStateException("the ranks wait for each other in their collectives");
+    }
+  }
+
+  private ImmutableIntArray members(int rank, Op op) {
+    var name = op.collective().orElseThrow().group();
+    var group = groups.stream().filter(g -> g.name().equals(name)).findFirst().orElseThrow();
+    return group.members().get(group.partOf(rank).orElseThrow());
+  }
+
+  /** Whether all ranks of a rank's next collective have come to it, if it is at one. */
+  private boolean isComplete(int rank, int[] next) {
+    var members = waiting(rank, next);
+    return members.isPresent()
+        && members.get().stream().allMatch(member -> waiting(member, next).equals(members));
+  }
+
+  /** The ranks of the collective that a rank has come to. */
+  private Optional<ImmutableIntArray> waiting(int rank, int[] next) {
+    var ops = graphs.get(rank).ops();
+    return next[rank] < ops.size() && isCollective(ops.get(next[rank]))
+        ? Optional.of(members(rank, ops.get(next[rank])))
+        : Optional.empty();
   }
 
   private NaiveCollectives.Call call(int rank, int index) {

@@ -104,15 +104,13 @@ final class Bucketing {
       var key = bucketKey(k);
       @Nullable OpenBucket bucket = open.get(key);
       @Nullable Integer before = lastOfKind.put(key.kind(), k);
-      if (bucket != null && isForced(k)) {
-        refuse(
-            bucket.members.getLast(),
-            k,
-            new Refusal(Reason.FORCED_VARIANT, "its variant is forced"));
+      if (bucket != null && whyFixed(k).isPresent()) {
+        var why = whyFixed(k).get();
+        refuse(bucket.members.getLast(), k, new Refusal(why, Rewriter.detail(why)));
         continue;
       }
       var own = start(k);
-      if (bucket == null || isForced(bucket.members.getFirst())) {
+      if (bucket == null || whyFixed(bucket.members.getFirst()).isPresent()) {
         if (bucket == null && before != null) {
           refuse(before, k, new Refusal(Reason.OTHER_KIND, difference(before, k)));
         }
@@ -208,8 +206,8 @@ final class Bucketing {
         };
   }
 
-  private boolean isForced(int k) {
-    return graphs.stream().anyMatch(g -> context.forcesVariant(g.collectives().get(k)));
+  private Optional<Reason> whyFixed(int k) {
+    return Rewriter.whyFixed(graphs, k, context);
   }
 
   private BucketKey bucketKey(int k) {

@@ -97,8 +97,9 @@ final class Chunking {
       found.add(product.get());
     }
     var all = found.build();
-    if (graphs.stream().anyMatch(g -> context.forcesVariant(g.collectives().get(k)))) {
-      note(k, Action.WHOLE, 1, Reason.FORCED_VARIANT, "its variant is forced", 0, 0);
+    var fixed = Rewriter.whyFixed(graphs, k, context);
+    if (fixed.isPresent()) {
+      note(k, Action.WHOLE, 1, fixed.get(), Rewriter.detail(fixed.get()), 0, 0);
       return;
     }
     var price = CollectiveCost.of(state, k, collective.bytes(), context);

@@ -62,6 +62,10 @@ public final class ConvertFirst extends GraphPass {
     int count = state.analyses().getFirst().collectives().size();
     for (int k = 0; k < count; k++) {
       int collective = k;
+      if (state.analyses().stream()
+          .anyMatch(own -> context.isBetweenStages(own.collectives().get(collective).group()))) {
+        continue;
+      }
       var found = graphs.stream().map(graph -> graph.find(collective)).collect(toImmutableList());
       // All ranks must gather the same type.
       if (found.stream().allMatch(Optional::isPresent)

@@ -211,6 +211,10 @@ public final class FoldLayouts implements Rewriter {
       if (all.isEmpty()) {
         return Optional.empty();
       }
+      if (graphs.stream().anyMatch(g -> context.isBetweenStages(g.collectives().get(k).group()))) {
+        note(k, Action.UNFOLDED, Reason.OTHER_STAGE, Rewriter.detail(Reason.OTHER_STAGE), 0, 0);
+        return Optional.empty();
+      }
       if (isForced(k, Search::takesAny)) {
         note(k, Action.UNFOLDED, Reason.FORCED_VARIANT, "its variant is forced", 0, 0);
         return Optional.empty();

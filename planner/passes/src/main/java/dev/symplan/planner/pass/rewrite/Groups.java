@@ -12,6 +12,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Meetings;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -90,13 +91,19 @@ public final class Groups {
     }
     var ofGraph = distinct.stream().map(graph -> Collective.allOf(graph.ops())).toList();
     var graphs = GraphChoice.indices(graphOfRank);
-    var checked = new HashSet<List<String>>();
-    for (int k = 0; k < ofGraph.getFirst().size(); k++) {
-      int position = k;
-      var collectives = ofGraph.stream().map(own -> own.get(position)).toList();
-      if (checked.add(collectives.stream().map(Collective::group).toList())
-          && !peersAgree(collectives, graphs)) {
-        return;
+    for (var meetings : Meetings.of(byName.values().asList(), distinct)) {
+      var checked = new HashSet<List<String>>();
+      for (int i = 0; i < meetings.positions().firstEntry().getValue().length(); i++) {
+        int position = i;
+        var collectives =
+            ImmutableMap.copyOf(
+                Maps.transformEntries(
+                    meetings.positions(),
+                    (graph, own) -> ofGraph.get(graph).get(own.get(position))));
+        if (checked.add(collectives.values().stream().map(Collective::group).toList())
+            && !peersAgree(collectives, graphs)) {
+          return;
+        }
       }
     }
   }
@@ -104,17 +111,22 @@ public final class Groups {
   /**
    * @param collectives by graph, those that meet
    */
-  private boolean peersAgree(List<Collective> collectives, ImmutableIntArray graphs) {
+  private boolean peersAgree(
+      ImmutableMap<Integer, Collective> collectives, ImmutableIntArray graphs) {
     // Where all ranks of a part mean that part, one of them stands for all.
     var agreed = Sets.<ImmutableIntArray>newIdentityHashSet();
     for (int rank = 0; rank < graphs.length(); rank++) {
-      var own = collectives.get(graphs.get(rank));
+      @Nullable Collective own = collectives.get(graphs.get(rank));
+      if (own == null) {
+        continue;
+      }
       var ranks = part(own.group(), rank);
       if (!agreed.add(ranks)) {
         continue;
       }
       for (int peer : ranks.asList()) {
-        var theirs = part(collectives.get(graphs.get(peer)).group(), peer);
+        var other = Objects.requireNonNull(collectives.get(graphs.get(peer)));
+        var theirs = part(other.group(), peer);
         if (!theirs.equals(ranks)) {
           report(
               own,

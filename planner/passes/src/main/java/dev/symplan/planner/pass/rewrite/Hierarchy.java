@@ -111,6 +111,10 @@ public final class Hierarchy implements Rewriter {
       if (!spans || !graphs.stream().allMatch(graph -> isPlain(graph.collectives().get(k)))) {
         return false;
       }
+      if (graphs.stream()
+          .anyMatch(graph -> context.isBetweenStages(graph.collectives().get(k).group()))) {
+        return flat(k, Reason.OTHER_STAGE, Rewriter.detail(Reason.OTHER_STAGE));
+      }
       var groups =
           graphs.stream()
               .flatMap(

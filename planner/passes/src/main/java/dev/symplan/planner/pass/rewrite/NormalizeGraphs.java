@@ -36,7 +36,7 @@ public final class NormalizeGraphs extends GraphPass {
                 own.graph(),
                 own.aliases(),
                 context::groupSize,
-                group -> context.reach(group).isWithinDomain())
+                group -> context.reach(group).isWithinDomain() && !context.isBetweenStages(group))
             : Normalize.removeDeadCode(own.graph());
     var forwarded = ForwardCopies.run(own.of(functional));
     boolean bordered = own.hasOp(def -> def.has(OpTrait.BORDER));

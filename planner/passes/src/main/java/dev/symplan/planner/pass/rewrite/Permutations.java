@@ -137,7 +137,7 @@ final class Permutations {
   }
 
   private boolean mayBeReplaced(Collective collective) {
-    return collective.op().def().name().equals(EXCHANGE) && !context.forcesVariant(collective);
+    return collective.op().def().name().equals(EXCHANGE) && context.whyFixed(collective).isEmpty();
   }
 
   /** {@return the only rank of the group that has rows; empty if none or several have} */

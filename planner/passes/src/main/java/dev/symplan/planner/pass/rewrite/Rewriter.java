@@ -9,6 +9,7 @@ import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.plan.Rewrite;
 import java.util.List;
+import java.util.Optional;
 
 /** Makes other collectives of some, on all ranks alike. */
 public interface Rewriter {
@@ -42,5 +43,19 @@ public interface Rewriter {
     var collective = classes.getFirst().collectives().get(k);
     long bytes = classes.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
     return new Rewrite.Member(collective.name(), collective.op().span().toString(), bytes);
+  }
+
+  /** {@return why no rewrite may change the {@code k}-th collective; empty if one may} */
+  static Optional<Rewrite.Reason> whyFixed(List<Analyses> classes, int k, PassContext context) {
+    return classes.stream()
+        .flatMap(graph -> context.whyFixed(graph.collectives().get(k)).stream())
+        .findFirst();
+  }
+
+  /** {@return the words for such a reason, for people} */
+  static String detail(Rewrite.Reason fixed) {
+    return fixed == Rewrite.Reason.OTHER_STAGE
+        ? "ranks of another stage take part"
+        : "its variant is forced";
   }
 }

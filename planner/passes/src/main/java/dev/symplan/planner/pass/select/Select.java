@@ -232,6 +232,9 @@ public final class Select {
     // Rows may differ from rank to rank, and the names and other parts of groups.
     for (var graph : graphs) {
       var own = graph.collectives().get(k);
+      if (context.isBetweenStages(own.group()) && own.request().reachesPeers(variant)) {
+        return new Verdict(variant, Reason.OTHER_STAGE, otherStage(own.group()), Double.NaN, 0);
+      }
       var rejection =
           eligibility.reject(
               own.request(), variant, context.group(own.group()), context.groups().topology());
@@ -260,6 +263,10 @@ public final class Select {
             same),
         shown,
         staging(choice, variant));
+  }
+
+  private static String otherStage(String group) {
+    return "ranks of group '%s' are in stages with different collectives".formatted(group);
   }
 
   private Reach widest(int k) {

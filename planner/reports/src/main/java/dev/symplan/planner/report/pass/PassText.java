@@ -48,14 +48,18 @@ final class PassText {
     String print(PlanState state, PassContext context);
   }
 
+  private interface StageText {
+    String print(GraphState stage, PassContext context);
+  }
+
   private static final ImmutableMap<Fact<?>, Printer> PRINTERS =
       ImmutableMap.<Fact<?>, Printer>builder()
-          .put(SelectVariants.SELECTIONS, new Printer("txt", PassText::selections))
+          .put(SelectVariants.SELECTIONS, new Printer("txt", ofStages(PassText::selections)))
           .put(RealizeOperands.REALIZED, new Printer("graph", PassText::realized))
-          .put(ScheduleSteps.SCHEDULES, new Printer("txt", PassText::schedules))
-          .put(MergeStorages.LIFETIMES, new Printer("txt", PassText::lifetimes))
-          .put(ReserveWorkspaces.WORKSPACES, new Printer("txt", PassText::workspaces))
-          .put(MeasureDraft.FIGURES, new Printer("txt", PassText::figures))
+          .put(ScheduleSteps.SCHEDULES, new Printer("txt", ofStages(PassText::schedules)))
+          .put(MergeStorages.LIFETIMES, new Printer("txt", ofStages(PassText::lifetimes)))
+          .put(ReserveWorkspaces.WORKSPACES, new Printer("txt", ofStages(PassText::workspaces)))
+          .put(MeasureDraft.FIGURES, new Printer("txt", ofStages(PassText::figures)))
           .put(
               AllocateMemory.PLACED,
               new Printer("txt", views(AllocateMemory.PLACED, View.VALUES, View.MEMORY)))
@@ -81,9 +85,15 @@ final class PassText {
       }
     }
     if (texts.isEmpty() && !state.facts().known().contains(SealPlan.PLAN)) {
-      texts.put("graph", program(state.graph().graphs(), context));
+      texts.put("graph", program(graphs(state), context));
     }
     return texts;
+  }
+
+  private static ImmutableList<Graph> graphs(PlanState state) {
+    return state.graphs().stream()
+        .flatMap(stage -> stage.graphs().stream())
+        .collect(ImmutableList.toImmutableList());
   }
 
   private static String program(ImmutableList<Graph> graphs, PassContext context) {
@@ -96,10 +106,10 @@ final class PassText {
             Notes.NONE));
   }
 
-  private static String selections(PlanState state, PassContext context) {
+  private static String selections(GraphState state, PassContext context) {
     var table = new Table("collective", "variant", "verdict", "detail", "predicted", "copies");
-    var selections = state.graph().get(SelectVariants.SELECTIONS);
-    var collectives = state.graph().analyses().getFirst().collectives();
+    var selections = state.get(SelectVariants.SELECTIONS);
+    var collectives = state.analyses().getFirst().collectives();
     for (int k = 0; k < selections.size(); k++) {
       for (var verdict : selections.get(k).verdicts()) {
         boolean eligible = verdict.reason().eligible();
@@ -117,17 +127,18 @@ final class PassText {
 
   private static String realized(PlanState state, PassContext context) {
     return program(
-        state.graph().get(RealizeOperands.REALIZED).stream()
+        state.graphs().stream()
+            .flatMap(stage -> stage.get(RealizeOperands.REALIZED).stream())
             .map(Realized::graph)
             .collect(ImmutableList.toImmutableList()),
         context);
   }
 
-  private static String schedules(PlanState state, PassContext context) {
-    var graphs = state.graph().get(RealizeOperands.REALIZED);
-    var schedules = state.graph().get(ScheduleSteps.SCHEDULES);
+  private static String schedules(GraphState state, PassContext context) {
+    var graphs = state.get(RealizeOperands.REALIZED);
+    var schedules = state.get(ScheduleSteps.SCHEDULES);
     return ofEachClass(
-        state.graph(),
+        state,
         c -> {
           var table = new Table("step", "stream", "what");
           var schedule = schedules.get(c);
@@ -154,11 +165,11 @@ final class PassText {
     return graph.graph().ops().get(index).label();
   }
 
-  private static String lifetimes(PlanState state, PassContext context) {
-    var graphs = state.graph().get(RealizeOperands.REALIZED);
-    var lifetimes = state.graph().get(MergeStorages.LIFETIMES);
+  private static String lifetimes(GraphState state, PassContext context) {
+    var graphs = state.get(RealizeOperands.REALIZED);
+    var lifetimes = state.get(MergeStorages.LIFETIMES);
     return ofEachClass(
-        state.graph(),
+        state,
         c -> {
           var table = new Table("storage", "bytes", "first step", "last step", "arena", "in");
           var layout = lifetimes.get(c).layout();
@@ -181,17 +192,17 @@ final class PassText {
         });
   }
 
-  private static String workspaces(PlanState state, PassContext context) {
+  private static String workspaces(GraphState state, PassContext context) {
     var table = new Table("workspace", "bytes");
-    var workspaces = state.graph().get(ReserveWorkspaces.WORKSPACES);
+    var workspaces = state.get(ReserveWorkspaces.WORKSPACES);
     for (int w = 0; w < workspaces.count(); w++) {
       table.row(Workspaces.name(w), Long.toString(workspaces.bytes().get(w)));
     }
     return table.render();
   }
 
-  private static String figures(PlanState state, PassContext context) {
-    var figures = state.graph().get(MeasureDraft.FIGURES);
+  private static String figures(GraphState state, PassContext context) {
+    var figures = state.get(MeasureDraft.FIGURES);
     var table = new Table("live at most", "one run");
     table.row(Units.bytes(figures.peakBytes()), Units.micros(figures.micros()));
     return table.render();
@@ -200,9 +211,24 @@ final class PassText {
   private static TextOf views(Fact<ImmutableList<RankPlan>> plans, View... views) {
     return (state, context) ->
         TextRenderer.render(
-            PlanReport.of(
-                SealPlan.plan(state, context, state.graph().get(plans)),
-                ImmutableList.copyOf(views)));
+            PlanReport.of(SealPlan.plan(state, context, plans), ImmutableList.copyOf(views)));
+  }
+
+  /** The text of each stage, below its ranks where there are several. */
+  private static TextOf ofStages(StageText text) {
+    return (state, context) ->
+        state.graphs().size() == 1
+            ? text.print(state.graphs().getFirst(), context)
+            : state.graphs().stream()
+                .map(
+                    stage ->
+                        "stage of ranks %s\n%s".formatted(ranks(stage), text.print(stage, context)))
+                .collect(Collectors.joining("\n"));
+  }
+
+  private static String ranks(GraphState stage) {
+    return RankText.list(
+        stage.classes().stream().flatMap(own -> own.ranks().asList().stream()).sorted().toList());
   }
 
   /** The text of each rank class, below the ranks where there are several. */
