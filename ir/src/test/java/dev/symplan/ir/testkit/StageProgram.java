@@ -19,7 +19,6 @@ import java.util.stream.IntStream;
  * @param text the program
  */
 public record StageProgram(ImmutableIntArray hosts, String text) {
-  private static final List<DType> TYPES = List.of(DType.F32, DType.I32, DType.BF16);
   private static final List<String> KINDS =
       List.of(
           "all_reduce",
@@ -45,8 +44,13 @@ public record StageProgram(ImmutableIntArray hosts, String text) {
   /** A collective, the n-th of all, in all stages of its group. */
   private record Event(Group group, String kind, DType dtype, int rows, int columns, int root) {}
 
-  /** {@return a program of two to four hosts, each with up to so many ranks} */
-  public static StageProgram draw(Random random, int most) {
+  /**
+   * {@return a program of two to four hosts}
+   *
+   * @param most how many ranks a host has at most
+   * @param types of its tensors
+   */
+  public static StageProgram draw(Random random, int most, List<DType> types) {
     var hosts =
         IntStream.generate(() -> 1 + random.nextInt(most)).limit(2 + random.nextInt(3)).toArray();
     int ranks = IntStream.of(hosts).sum();
@@ -54,7 +58,7 @@ public record StageProgram(ImmutableIntArray hosts, String text) {
     var groups = groups(stages, random);
     var events = new ArrayList<Event>();
     for (int i = 2 + random.nextInt(6); i > 0; i--) {
-      events.add(event(groups.get(random.nextInt(groups.size())), random));
+      events.add(event(groups.get(random.nextInt(groups.size())), types, random));
     }
     var text = new StringBuilder("graph version 1\n");
     groups.forEach(group -> text.append(group.declaration()));
@@ -128,11 +132,11 @@ public record StageProgram(ImmutableIntArray hosts, String text) {
         .toList();
   }
 
-  private static Event event(Group group, Random random) {
+  private static Event event(Group group, List<DType> types, Random random) {
     return new Event(
         group,
         KINDS.get(random.nextInt(KINDS.size())),
-        TYPES.get(random.nextInt(TYPES.size())),
+        types.get(random.nextInt(types.size())),
         group.size() * (1 + random.nextInt(3)),
         1 + random.nextInt(70),
         random.nextInt(group.size()));

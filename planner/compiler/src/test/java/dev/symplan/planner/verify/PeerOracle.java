@@ -234,16 +234,24 @@ final class PeerOracle {
     var collective = plan.forRank(rank).collectives().get(k);
     clocks[thread][thread]++;
     local(thread, rank, collective.op(), k);
+    boolean reads = collective.spec().needsSymmetricOperand();
+    boolean writes = collective.spec().needsSymmetricResult();
+    if (!reads && !writes) {
+      return;
+    }
     members(rank, collective)
         .forEach(
             peer -> {
               if (peer != rank) {
                 var other = plan.forRank(peer);
+                if (k >= other.collectives().size()) {
+                  throw new PlannedRun.Unsafe("peers that have no such collective");
+                }
                 var theirs = other.collectives().get(k);
-                if (collective.spec().needsSymmetricOperand()) {
+                if (reads) {
                   theirs.operands().forEach(id -> note(thread, peer, other, id, false, k));
                 }
-                if (collective.spec().needsSymmetricResult()) {
+                if (writes) {
                   theirs.results().forEach(id -> note(thread, peer, other, id, true, k));
                 }
               }

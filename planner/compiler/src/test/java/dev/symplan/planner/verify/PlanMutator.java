@@ -569,9 +569,10 @@ public final class PlanMutator {
     var ranks = new ArrayList<RankPlan>();
     for (int i = 0; i < plan.rankPlans().size(); i++) {
       var own = plan.rankPlans().get(i);
-      if (all || i == index) {
+      int same = sameAs(k, own);
+      if ((all || i == index) && same >= 0) {
         var list = new ArrayList<>(own.collectives());
-        list.set(k, changed(list.get(k), kind, new Random(seed)));
+        list.set(same, changed(list.get(same), kind, new Random(seed)));
         own =
             new RankPlan(
                 own.graph(),
@@ -584,6 +585,21 @@ public final class PlanMutator {
       ranks.add(own);
     }
     return Optional.of(with(plan, ImmutableList.copyOf(ranks), plan.symmetric()));
+  }
+
+  /** The collective of other ranks that one is, or -1; stages have the same ones in groups only. */
+  private int sameAs(int k, RankPlan other) {
+    if (other.collectives().size() == rank.collectives().size()) {
+      return k;
+    }
+    var group = rank.collectives().get(k).group();
+    long before =
+        rank.collectives().subList(0, k).stream().filter(c -> c.group().equals(group)).count();
+    return IntStream.range(0, other.collectives().size())
+        .filter(i -> other.collectives().get(i).group().equals(group))
+        .skip(before)
+        .findFirst()
+        .orElse(-1);
   }
 
   private CollectivePlan changed(CollectivePlan c, Kind kind, Random choice) {

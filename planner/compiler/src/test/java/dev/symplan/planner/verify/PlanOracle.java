@@ -13,7 +13,6 @@ import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
-import dev.symplan.planner.plan.Step;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -44,6 +43,7 @@ final class PlanOracle {
     try {
       checkCollectives(plan);
       BorderOracle.check(plan);
+      MeetingOracle.check(plan);
       for (int i = 0; i < plan.rankPlans().size(); i++) {
         var rank = plan.rankPlans().get(i);
         boolean beside = rank.collectives().stream().anyMatch(c -> c.isAsync());
@@ -69,47 +69,14 @@ final class PlanOracle {
 
   /** The part that no rank can see by itself. */
   private void checkCollectives(Plan plan) {
-    var first = plan.rankPlans().getFirst();
     for (int g = 0; g < plan.rankPlans().size(); g++) {
       var rank = plan.rankPlans().get(g);
       var known = reference.rankPlans().get(g).collectives();
       require(rank.collectives().size() == known.size(), "collectives are missing");
       for (int k = 0; k < known.size(); k++) {
         checkCollective(plan, rank, rank.collectives().get(k), known.get(k));
-        checkAgreement(first, rank, k);
-      }
-      require(starts(rank).equals(starts(first)), "ranks start in other orders");
-    }
-  }
-
-  private static List<Integer> starts(RankPlan rank) {
-    var starts = new ArrayList<Integer>();
-    for (var step : rank.steps()) {
-      if (step instanceof Step.Start(int k)) {
-        starts.add(k);
       }
     }
-    return starts;
-  }
-
-  private static void checkAgreement(RankPlan first, RankPlan rank, int k) {
-    var a = first.collectives().get(k);
-    var b = rank.collectives().get(k);
-    require(
-        a.variant() == b.variant() && a.inPlace() == b.inPlace(), "ranks run another algorithm");
-    if (symmetric(b, false)) {
-      require(
-          places(rank, b.operands()).equals(places(first, a.operands())),
-          "operands at other offsets");
-    }
-    if (symmetric(b, true)) {
-      require(
-          places(rank, b.results()).equals(places(first, a.results())), "results at other offsets");
-    }
-  }
-
-  private static List<Long> places(RankPlan rank, ImmutableList<Integer> values) {
-    return values.stream().map(id -> place(rank, id)).toList();
   }
 
   static boolean symmetric(CollectivePlan c, boolean result) {

@@ -2,6 +2,7 @@ package dev.symplan.runtime.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.testkit.StageProgram;
@@ -20,6 +21,7 @@ import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Random;
 import java.util.Set;
 import java.util.stream.IntStream;
@@ -49,7 +51,7 @@ class StageRunTest {
 
   private void check(long seed) {
     var random = new Random(seed);
-    var program = StageProgram.draw(random, 4);
+    var program = StageProgram.draw(random, 4, List.of(DType.F32, DType.I32, DType.BF16));
     var what = "seed %s%n%s%n%s".formatted(seed, program.hosts(), program.text());
     var parsed = GraphParser.parse(new SourceFile("stages.graph", program.text()));
     var modes = Mode.values();
