@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.text.GraphParser;
@@ -25,9 +26,10 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
- * Collectives of a mesh of four hosts with eight ranks each: those between hosts are in no
- * symmetric memory, and the verifier finds every change that puts one there. More, or others, with
- * {@code -Dsymplan.mutations=N -Dsymplan.seed=N}.
+ * Collectives of a mesh of 4 x 8 ranks, on four hosts with eight ranks each or on hosts with
+ * different numbers of ranks: those between hosts are in no symmetric memory, and the verifier
+ * finds every change that puts one there. More, or others, with {@code -Dsymplan.mutations=N
+ * -Dsymplan.seed=N}.
  */
 @Tag("random")
 class HostMutationTest {
@@ -44,17 +46,19 @@ class HostMutationTest {
       group dp = mesh [4, 8] dim 0
       group all = [0:32]
       group pairs = mesh [2, 2, 8] dim 1
+      group twos = mesh [16, 2] dim 1
+      group fours = mesh [8, 4] dim 1
       """;
 
   private static Plan plan(Random random) {
     var text = new StringBuilder(GROUPS).append("graph mesh(x: f32[256, 64]) {\n");
     var last = "x";
     for (int i = 0; i < 5; i++) {
-      var group = List.of("tp", "dp", "all", "pairs").get(random.nextInt(4));
+      var group = List.of("tp", "dp", "all", "pairs", "twos", "fours").get(random.nextInt(6));
       int size =
           switch (group) {
             case "tp" -> 8;
-            case "dp" -> 4;
+            case "dp", "fours" -> 4;
             case "all" -> 32;
             default -> 2;
           };
@@ -78,12 +82,27 @@ class HostMutationTest {
     var modes = Mode.values();
     var options =
         CompileOptions.DEFAULT
-            .withHosts(Topology.hosts("4x8").orElseThrow())
+            .withHosts(random.nextBoolean() ? Topology.hosts("4x8").orElseThrow() : unequal(random))
             .withRewrites(
                 RewriteOptions.AUTO.withHierarchical(modes[random.nextInt(modes.length)]));
     return Compiler.forTarget(Target.H200_X8)
         .with(options)
         .compile(GraphParser.parse(new SourceFile("mesh.graph", text.toString())));
+  }
+
+  /**
+   * Hosts of one to eight ranks, 32 in all. Parts of a group may have 3 ranks on one and 1 on
+   * another; if hosts have even numbers of ranks, twos are within them.
+   */
+  private static ImmutableIntArray unequal(Random random) {
+    int unit = 1 << random.nextInt(3);
+    var hosts = ImmutableIntArray.builder();
+    for (int left = 4 * HOST; left > 0; ) {
+      int own = unit * (1 + random.nextInt(Math.min(HOST, left) / unit));
+      hosts.add(own);
+      left -= own;
+    }
+    return hosts.build();
   }
 
   /** By the numbers of ranks that hosts have, and nothing else of the planner's. */
@@ -106,10 +125,15 @@ class HostMutationTest {
         .anyMatch(collective -> collective.spec().reachesPeers() && isApart(plan, collective));
   }
 
+  private static boolean isEqual(Plan plan) {
+    return plan.topology().hosts().stream().distinct().count() == 1;
+  }
+
   @Test
   void symmetricMemoryStaysWithinHosts() {
     var unsafe = new EnumMap<Kind, Integer>(Kind.class);
     int within = 0;
+    int withinUnequal = 0;
     for (long seed = SEED; sum(unsafe) < UNSAFE; seed++) {
       var random = new Random(seed);
       var plan = plan(random);
@@ -117,6 +141,7 @@ class HostMutationTest {
         boolean nccl = collective.variant() == Variant.NCCL;
         assertThat(nccl).as("seed %s: %s", seed, collective).isEqualTo(isApart(plan, collective));
         within += nccl ? 0 : 1;
+        withinUnequal += nccl || isEqual(plan) ? 0 : 1;
       }
       for (int i = 0; i < PER_PLAN; i++) {
         var kind = KINDS.get(random.nextInt(KINDS.size()));
@@ -130,6 +155,7 @@ class HostMutationTest {
       }
     }
     assertThat(within).isPositive();
+    assertThat(withinUnequal).isPositive();
     assertThat(unsafe.keySet()).containsAll(KINDS);
     System.out.println("rejected, as ranks of several hosts would share memory: " + unsafe);
   }

@@ -1,14 +1,17 @@
 package dev.symplan.planner.simulate;
 
+import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.planner.cost.CostModel.Crossing;
+import java.util.Objects;
 
 /** One collective of the ranks that meet in it, while {@link Simulation} carries it out. */
 final class Flow {
-  final int collective;
-
   /** The players that come to it. */
   final ImmutableIntArray players;
+
+  /** By player, which of its collectives it is. */
+  private final ImmutableMap<Integer, Integer> positions;
 
   final Crossing crossing;
 
@@ -31,11 +34,16 @@ final class Flow {
   /** Changes when the rate does, so that what was expected before is known to be out of date. */
   int version;
 
-  Flow(int collective, ImmutableIntArray kinds, Crossing crossing) {
-    this.collective = collective;
-    this.players = ImmutableIntArray.copyOf(kinds.stream().distinct());
+  Flow(ImmutableMap<Integer, Integer> positions, Crossing crossing) {
+    this.players = ImmutableIntArray.copyOf(positions.keySet());
+    this.positions = positions;
     this.crossing = crossing;
     this.left = crossing.rail();
+  }
+
+  /** {@return the collective of a player that it is} */
+  int of(int player) {
+    return Objects.requireNonNull(positions.get(player));
   }
 
   boolean isDone() {

@@ -8,7 +8,7 @@ import com.google.common.collect.ImmutableList;
  * @param micros until the last rank has ended
  * @param lastRank that rank
  * @param computeMicros of its local work
- * @param collectives in the order in which all ranks have them
+ * @param collectives of each rank plan, those that no earlier one has, in its order
  * @param gpus one for each kind of ranks, which do everything at the same time
  */
 public record SimulatedStep(
@@ -21,13 +21,15 @@ public record SimulatedStep(
   /**
    * A collective, among the ranks of whichever part takes longest.
    *
-   * @param index in the plan
+   * @param rankPlan the first one that has it
+   * @param index in that plan
    * @param alone its time by itself
    * @param micros from the arrival of its last rank to its end
    * @param waited how long its first rank waits for the last one
    * @param shared for how long it shares a rail
    */
-  public record Collective(int index, double alone, double micros, double waited, double shared) {}
+  public record Collective(
+      int rankPlan, int index, double alone, double micros, double waited, double shared) {}
 
   /**
    * The GPU of a rank, and its rail.

@@ -1,6 +1,7 @@
 package dev.symplan.planner.simulate;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.CostModel.Crossing;
@@ -12,11 +13,13 @@ import java.util.Comparator;
 import java.util.Deque;
 import java.util.EnumMap;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.function.ToDoubleFunction;
 
 /**
@@ -34,7 +37,14 @@ final class Simulation {
 
   private record Issued(int collective, double time) {}
 
-  private record Meeting(int collective, ImmutableIntArray kinds) {}
+  /** The n-th collective in which ranks of these kinds meet. */
+  private record Meeting(ImmutableIntArray kinds, int number) {}
+
+  /** Which collective of its plan one is on a player. */
+  private record Position(Player player, int collective) {}
+
+  /** A collective of a rank plan. */
+  private record Row(int rankPlan, int collective) {}
 
   /** A time in which a rank does no local work: it is in a collective, or waits for one. */
   private record Wait(double begin, double end) {}
@@ -131,25 +141,30 @@ final class Simulation {
 
   /** Those who meet in a collective share its flow; the one that sends most decides its time. */
   private void meet() {
-    var meetings = new HashMap<Meeting, List<Player>>();
+    var meetings = new LinkedHashMap<Meeting, List<Position>>();
     for (var player : players) {
+      var before = new HashMap<ImmutableIntArray, Integer>();
       for (int k = 0; k < player.flows.length; k++) {
-        var met = new Meeting(k, kinds.met(job.group(player.rank, k), player.rank));
-        meetings.computeIfAbsent(met, _ -> new ArrayList<>()).add(player);
+        var met = kinds.met(job.group(player.rank, k), player.rank);
+        var meeting = new Meeting(met, before.merge(met, 1, Integer::sum));
+        meetings.computeIfAbsent(meeting, _ -> new ArrayList<>()).add(new Position(player, k));
       }
     }
-    meetings.forEach(
-        (meeting, met) -> {
-          int k = meeting.collective();
-          var most =
+    for (var met : meetings.values()) {
+      var most =
+          met.stream()
+              .map(at -> job.transfer(at.player().rank, at.collective()))
+              .max(Comparator.comparingDouble(Crossing::micros))
+              .orElseThrow();
+      var flow =
+          new Flow(
               met.stream()
-                  .map(player -> job.transfer(player.rank, k))
-                  .max(Comparator.comparingDouble(Crossing::micros))
-                  .orElseThrow();
-          var flow = new Flow(k, meeting.kinds(), most);
-          flows.add(flow);
-          met.forEach(player -> player.flows[k] = flow);
-        });
+                  .collect(
+                      ImmutableMap.toImmutableMap(at -> at.player().kind, Position::collective)),
+              most);
+      flows.add(flow);
+      met.forEach(at -> at.player().flows[at.collective()] = flow);
+    }
   }
 
   private void play() {
@@ -291,7 +306,7 @@ final class Simulation {
     flow.end = clock;
     for (int kind : flow.players.asList()) {
       var player = players.get(kind);
-      int k = flow.collective;
+      int k = flow.of(kind);
       var stream = player.stream(k);
       player.queue(stream).remove();
       player.free.put(stream, clock);
@@ -322,17 +337,17 @@ final class Simulation {
   private SimulatedStep result() {
     var last = players.stream().max(Comparator.comparingDouble(player -> player.now)).orElseThrow();
     var collectives = ImmutableList.<SimulatedStep.Collective>builder();
-    for (int k = 0; k < last.flows.length; k++) {
-      int position = k;
-      var own = flows.stream().filter(flow -> flow.collective == position).toList();
-      collectives.add(
-          new SimulatedStep.Collective(
-              k,
-              most(own, flow -> flow.crossing.micros()),
-              most(own, Flow::micros),
-              most(own, Flow::waited),
-              most(own, flow -> flow.shared)));
-    }
+    rows()
+        .forEach(
+            (row, own) ->
+                collectives.add(
+                    new SimulatedStep.Collective(
+                        row.rankPlan(),
+                        row.collective(),
+                        most(own, flow -> flow.crossing.micros()),
+                        most(own, Flow::micros),
+                        most(own, Flow::waited),
+                        most(own, flow -> flow.shared))));
     return new SimulatedStep(
         last.now,
         last.rank,
@@ -348,6 +363,24 @@ final class Simulation {
                         player.busy,
                         player.shared))
             .collect(ImmutableList.toImmutableList()));
+  }
+
+  /** The flows of each collective, by where it is in the first rank plan that has it. */
+  private Map<Row, List<Flow>> rows() {
+    var rows =
+        new TreeMap<Row, List<Flow>>(
+            Comparator.comparingInt(Row::rankPlan).thenComparingInt(Row::collective));
+    for (var flow : flows) {
+      var first =
+          flow.players.stream()
+              .mapToObj(
+                  kind ->
+                      new Row(job.plan().planOfRank().get(players.get(kind).rank), flow.of(kind)))
+              .min(Comparator.comparingInt(Row::rankPlan))
+              .orElseThrow();
+      rows.computeIfAbsent(first, _ -> new ArrayList<>()).add(flow);
+    }
+    return rows;
   }
 
   private static double most(List<Flow> flows, ToDoubleFunction<Flow> time) {

@@ -141,11 +141,11 @@ public final class SimulationReport {
   }
 
   private CollectivePlan collective(SimulatedStep.Collective own) {
-    return plan.rankPlans().getFirst().collectives().get(own.index());
+    return plan.rankPlans().get(own.rankPlan()).collectives().get(own.index());
   }
 
   private String name(SimulatedStep.Collective own) {
-    return plan.rankPlans().getFirst().graph().ops().get(collective(own).op()).label();
+    return plan.rankPlans().get(own.rankPlan()).graph().ops().get(collective(own).op()).label();
   }
 
   /** {@return the same as JSON, with times in µs} */
