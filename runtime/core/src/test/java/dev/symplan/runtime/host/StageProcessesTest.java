@@ -1,0 +1,138 @@
+package dev.symplan.runtime.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.ir.DType;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.ChildProcess;
+import dev.symplan.ir.testkit.Fuzz;
+import dev.symplan.ir.testkit.HostNetwork;
+import dev.symplan.ir.testkit.RankProcesses;
+import dev.symplan.ir.testkit.StageProgram;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.launch.LaunchEnvironment;
+import dev.symplan.runtime.launch.World;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
+
+/**
+ * Stages with different collectives, on hosts with different numbers of ranks, each a process in a
+ * {@link HostNetwork} of its own: their results are those of a run in one process, bit for bit.
+ */
+@Tag("random")
+@Timeout(300)
+class StageProcessesTest {
+  private static final Duration TIMEOUT = Duration.ofSeconds(60);
+  private static final long SEED = Fuzz.seed(22_980_000);
+  private static final int PROGRAMS = 3;
+
+  @RegisterExtension final RankProcesses processes = new RankProcesses();
+
+  private static StageProgram program(long seed) {
+    return StageProgram.draw(new Random(seed), 4, List.of(DType.F32, DType.I32, DType.BF16));
+  }
+
+  private static Plan plan(StageProgram program) {
+    return Compiler.forTarget(Target.H200_X4)
+        .with(CompileOptions.DEFAULT.withHosts(program.hosts()))
+        .compile(GraphParser.parse(new SourceFile("stages.graph", program.text())));
+  }
+
+  /** The ranks of a host, as threads of one process. */
+  static final class RanksOfHost {
+    private RanksOfHost() {}
+
+    public static void main(String[] args) {
+      var plan = plan(program(Long.parseLong(args[0])));
+      int host = Integer.parseInt(System.getenv("RANK"));
+      var ranks =
+          IntStream.range(0, plan.worldSize())
+              .filter(rank -> plan.topology().host(rank) == host)
+              .toArray();
+      try (var threads = Executors.newCachedThreadPool()) {
+        boolean same =
+            IntStream.range(0, ranks.length)
+                .mapToObj(
+                    i -> CompletableFuture.supplyAsync(() -> isSame(plan, ranks[i], i), threads))
+                .toList()
+                .stream()
+                .allMatch(CompletableFuture::join);
+        System.out.println("same " + same);
+      }
+    }
+
+    private static boolean isSame(Plan plan, int rank, int local) {
+      var variables = new HashMap<>(System.getenv());
+      variables.put("RANK", Integer.toString(rank));
+      variables.put("LOCAL_RANK", Integer.toString(local));
+      variables.put("WORLD_SIZE", Integer.toString(plan.worldSize()));
+      var environment = LaunchEnvironment.of(variables).orElseThrow();
+      try (var world = World.join(environment, TIMEOUT);
+          var session =
+              Session.open(
+                  plan,
+                  new HostBackend(),
+                  SessionOptions.DEFAULT.withTimeout(TIMEOUT).withWorld(world))) {
+        return LongStream.rangeClosed(1, 3)
+            .allMatch(
+                seed ->
+                    MeshProgram.same(
+                        MeshProgram.run(session, rank, seed),
+                        MeshProgram.inOneProcess(plan, seed).get(rank)));
+      }
+    }
+  }
+
+  @Test
+  void stagesRunOnHosts() throws Exception {
+    var seeds =
+        LongStream.iterate(SEED, seed -> seed + 1)
+            .filter(seed -> plan(program(seed)).rankPlans().size() > 1)
+            .limit(PROGRAMS)
+            .toArray();
+    for (long seed : seeds) {
+      var hosts = program(seed).hosts();
+      try (var network = HostNetwork.of(hosts.length())) {
+        for (var child : launch(network, hosts.length(), seed)) {
+          assertThat(child.rest()).as("seed %s", seed).isEqualTo("same true\n");
+          assertThat(child.process().waitFor()).isZero();
+        }
+      }
+    }
+  }
+
+  private List<ChildProcess> launch(HostNetwork network, int hosts, long seed) {
+    return processes
+        .behind(network::prefix)
+        .launch(
+            _ -> List.of(),
+            host ->
+                Map.of(
+                    "NCCL_HOSTID",
+                    "host" + host,
+                    "MASTER_ADDR",
+                    network.address(0),
+                    "SYMPLAN_TOKEN",
+                    "only these processes know it"),
+            RanksOfHost.class,
+            hosts,
+            Long.toString(seed));
+  }
+}
