@@ -15,7 +15,7 @@ import java.util.stream.IntStream;
  * A random program whose ranks run stages with different collectives, some of which are between
  * stages, on hosts with different numbers of ranks. Sums of ones and twos are exact in it.
  *
- * @param hosts how many ranks each has
+ * @param hosts by rank, the number of its host
  * @param text the program
  */
 public record StageProgram(ImmutableIntArray hosts, String text) {
@@ -71,7 +71,20 @@ public record StageProgram(ImmutableIntArray hosts, String text) {
       }
       text.append(graph(own.subList(cut, own.size()), s, events, random));
     }
-    return new StageProgram(ImmutableIntArray.copyOf(hosts), text.toString());
+    return new StageProgram(placed(hosts, random), text.toString());
+  }
+
+  /** Ranks fill hosts in order, or are anywhere. */
+  private static ImmutableIntArray placed(int[] sizes, Random random) {
+    var hosts =
+        IntStream.range(0, sizes.length)
+            .flatMap(host -> IntStream.generate(() -> host).limit(sizes[host]))
+            .boxed()
+            .collect(Collectors.toCollection(ArrayList::new));
+    if (random.nextInt(3) == 0) {
+      Collections.shuffle(hosts, random);
+    }
+    return ImmutableIntArray.copyOf(hosts);
   }
 
   /** Blocks of ranks, or any. */

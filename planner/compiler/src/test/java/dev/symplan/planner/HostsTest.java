@@ -9,9 +9,9 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.TargetFile;
-import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.planner.options.CompileOptions;
@@ -41,8 +41,7 @@ class HostsTest {
       """;
 
   private static Plan plan(Target target, String hosts) {
-    return plan(
-        target, MESH, CompileOptions.DEFAULT.withHosts(Topology.hosts(hosts).orElseThrow()));
+    return plan(target, MESH, CompileOptions.DEFAULT.withHosts(Hosts.parse(hosts).orElseThrow()));
   }
 
   private static Plan plan(Target target, String text, CompileOptions options) {
@@ -144,7 +143,7 @@ class HostsTest {
                     .formatted(nccl, windows)));
     var options =
         CompileOptions.DEFAULT
-            .withHosts(Topology.hosts("2x4").orElseThrow())
+            .withHosts(Hosts.parse("2x4").orElseThrow())
             .withMulticast(multicast)
             .withRewrites(RewriteOptions.OFF);
     var plan = plan(target, WINDOWS, options);
@@ -207,8 +206,7 @@ class HostsTest {
     assertThatThrownBy(() -> plan(Target.H200_X4, "8"))
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("a host has 8 ranks, but a host of h200x4 has 4 GPUs");
-    var options =
-        CompileOptions.DEFAULT.withRanks(8).withHosts(Topology.hosts("2x8").orElseThrow());
+    var options = CompileOptions.DEFAULT.withRanks(8).withHosts(Hosts.parse("2x8").orElseThrow());
     assertThatThrownBy(() -> plan(Target.H200_X8, MESH, options))
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("the hosts have 16 ranks, but the number of ranks is 8");
@@ -218,7 +216,7 @@ class HostsTest {
   @Test
   void defaultTargetHasAsManyGpusAsAHost() {
     var graph = GraphParser.parse(new SourceFile("mesh.graph", MESH));
-    var options = CompileOptions.DEFAULT.withHosts(Topology.hosts("2x4").orElseThrow());
+    var options = CompileOptions.DEFAULT.withHosts(Hosts.parse("2x4").orElseThrow());
     var plan = Compiler.forDefaultTarget().with(options).compile(graph);
     assertThat(plan.target()).isEqualTo(Target.H200_X4);
     assertThat(plan.topology().text()).isEqualTo("2x4");
@@ -253,6 +251,6 @@ class HostsTest {
     return plan(
         Target.H200_X8,
         text,
-        CompileOptions.DEFAULT.withHosts(Topology.hosts(hosts).orElseThrow()).withRewrites(phases));
+        CompileOptions.DEFAULT.withHosts(Hosts.parse(hosts).orElseThrow()).withRewrites(phases));
   }
 }

@@ -274,11 +274,11 @@ final class RunCommand extends ConsoleCommand {
     private Plan plan() {
       var options = planFor(device);
       var plan = Inputs.plan(input, options, console);
-      var started = world.flatMap(World::ranksOfHosts);
+      var started = world.map(World::placement);
       if (Inputs.isPlan(input)
           || started.isEmpty()
-          || started.get().equals(plan.topology().hosts())
-          || started.get().stream().sum() != plan.worldSize()) {
+          || started.get().equals(plan.topology().placement())
+          || started.get().ranks() != plan.worldSize()) {
         return plan;
       }
       return options

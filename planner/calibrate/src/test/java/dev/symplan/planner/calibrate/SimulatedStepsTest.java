@@ -8,8 +8,8 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
-import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.simulate.Job;
 import dev.symplan.planner.simulate.Scenario;
@@ -55,7 +55,7 @@ class SimulatedStepsTest {
     }
 
     double simulated(Target target) {
-      var options = CompileOptions.DEFAULT.withHosts(Topology.hosts("2x1").orElseThrow());
+      var options = CompileOptions.DEFAULT.withHosts(Hosts.parse("2x1").orElseThrow());
       var plan =
           Compiler.forTarget(target)
               .with(options)

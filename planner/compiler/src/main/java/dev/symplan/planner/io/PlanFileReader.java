@@ -19,6 +19,7 @@ import dev.symplan.ir.json.PathErrors;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Topology;
@@ -175,8 +176,11 @@ final class PlanFileReader {
         .map(
             field ->
                 Topology.ofHosts(
-                    Topology.hosts(field.text())
-                        .orElseThrow(() -> field.wrong("these are not hosts", "as in 4x8 or 8,4")),
+                    Hosts.parse(field.text())
+                        .orElseThrow(
+                            () ->
+                                field.wrong(
+                                    "these are not hosts", "as in 4x8, 8,4 or [0, 2], [1, 3]")),
                     target))
         .orElseGet(() -> Topology.of(ranks, target));
   }

@@ -3,7 +3,6 @@ package dev.symplan.planner.pipeline;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -11,6 +10,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.options.CompileOptions;
@@ -130,7 +130,7 @@ public final class Pipeline {
     var graphOfRank = GraphChoice.of(program, options);
     int ranks = graphOfRank.size();
     var machine =
-        target.orElseGet(() -> Target.defaultFor(options.hosts().stream().max().orElse(ranks)));
+        target.orElseGet(() -> Target.defaultFor(options.hosts().map(Hosts::most).orElse(ranks)));
     var topology = topology(options.hosts(), graphOfRank, machine);
     var grouped = Groups.withWorld(program, graphOfRank);
     var context =
@@ -143,21 +143,20 @@ public final class Pipeline {
     return state.get(SealPlan.PLAN);
   }
 
-  private static Topology topology(
-      ImmutableIntArray hosts, List<Graph> graphOfRank, Target target) {
+  private static Topology topology(Optional<Hosts> hosts, List<Graph> graphOfRank, Target target) {
     int ranks = graphOfRank.size();
     var span = graphOfRank.getFirst().span();
     if (hosts.isEmpty()) {
       return Topology.of(ranks, target);
     }
-    int stated = hosts.stream().sum();
+    int stated = hosts.get().ranks();
     if (stated != ranks) {
       throw badHosts(
           span,
           "the hosts have %s, but the number of ranks is %s"
               .formatted(Units.count(stated, "rank"), ranks));
     }
-    int most = hosts.stream().max().orElseThrow();
+    int most = hosts.get().most();
     if (most > target.gpus()) {
       throw badHosts(
           span,
@@ -165,7 +164,7 @@ public final class Pipeline {
               .formatted(
                   Units.count(most, "rank"), target.name(), Units.count(target.gpus(), "GPU")));
     }
-    return Topology.ofHosts(hosts, target);
+    return Topology.ofHosts(hosts.get(), target);
   }
 
   private static CompileException badHosts(Span span, String message) {

@@ -27,10 +27,10 @@ class HostsFileTest {
 
                   gpu-03.example.org   4
                 """));
-    assertThat(hosts.asList()).containsExactly(8, 8, 4);
-    assertThat(Topology.text(hosts)).isEqualTo("2x8,4");
-    assertThat(HostsFile.read(file("a 1\r\nb 2\r\n")).asList()).containsExactly(1, 2);
-    assertThat(HostsFile.read(file("a 65536")).asList()).containsExactly(65_536);
+    assertThat(hosts.sizes().asList()).containsExactly(8, 8, 4);
+    assertThat(hosts.text()).isEqualTo("2x8,4");
+    assertThat(HostsFile.read(file("a 1\r\nb 2\r\n")).sizes().asList()).containsExactly(1, 2);
+    assertThat(HostsFile.read(file("a 65536")).sizes().asList()).containsExactly(65_536);
   }
 
   @ParameterizedTest

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 class TopologyTest {
   private static Topology topology(String hosts) {
-    return Topology.ofHosts(Topology.hosts(hosts).orElseThrow(), Target.H200_X8);
+    return Topology.ofHosts(Hosts.parse(hosts).orElseThrow(), Target.H200_X8);
   }
 
   private static Target pairs() {
@@ -51,10 +51,36 @@ class TopologyTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "", "0", "8,", ",8", "0x8", "4x0", "x8", "4x", "4X8", "8 4", "-1", "65537", "9x9999"
+        "",
+        "0",
+        "8,",
+        ",8",
+        "0x8",
+        "4x0",
+        "x8",
+        "4x",
+        "4X8",
+        "8 4",
+        "-1",
+        "65537",
+        "9x9999",
+        "[]",
+        "[0, 2]",
+        "[0, 0]",
+        "[0], [0]",
+        "[0",
+        "[0]]",
+        "[[0]]",
+        "[0] [1]",
+        "[0],",
+        "[a]",
+        "[0:2:0]",
+        "[0:99999]",
+        "[1:0]",
+        "[0], [-1]"
       })
   void otherTextIsNot(String text) {
-    assertThat(Topology.hosts(text)).isEmpty();
+    assertThat(Hosts.parse(text)).isEmpty();
   }
 
   @Test
@@ -62,6 +88,32 @@ class TopologyTest {
     var topology = topology("3,1,4");
     assertThat(IntStream.range(0, 8).map(topology::host)).containsExactly(0, 0, 0, 1, 2, 2, 2, 2);
     assertThat(IntStream.range(0, 8).map(topology::domain)).containsExactly(0, 0, 0, 1, 2, 2, 2, 2);
+  }
+
+  /** As launchers deal ranks out, and in any other way. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          [0, 2], [1, 3]          | [0, 2], [1, 3] | 0 1 0 1
+          [0:4:2],[1:4:2]         | [0, 2], [1, 3] | 0 1 0 1
+          [2, 1, 4] , [0], [3]    | [1, 2, 4], [0], [3] | 1 0 0 2 0
+          [0:3], [3]              | 3,1 | 0 0 0 1
+          """)
+  void ranksOfEachHost(String text, String written, String hosts) {
+    var topology = topology(text);
+    assertThat(topology.text()).isEqualTo(written);
+    assertThat(topology(written)).isEqualTo(topology);
+    assertThat(IntStream.range(0, topology.ranks()).map(topology::host).toArray())
+        .isEqualTo(ints(hosts).toArray());
+  }
+
+  @Test
+  void longListsHaveSlices() {
+    var dealt = new Hosts(ImmutableIntArray.copyOf(IntStream.range(0, 1024).map(rank -> rank % 2)));
+    assertThat(dealt.text()).isEqualTo("[0:1024:2], [1:1025:2]");
+    assertThat(Hosts.parse(dealt.text())).contains(dealt);
   }
 
   @Test
@@ -105,11 +157,16 @@ class TopologyTest {
 
   @Test
   void wrongOnesAreRefused() {
-    assertThatThrownBy(() -> new Topology(ImmutableIntArray.of(), 1))
+    assertThatThrownBy(() -> new Hosts(ImmutableIntArray.of()))
         .isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> new Topology(ImmutableIntArray.of(4, 4), 1))
+    assertThatThrownBy(() -> new Hosts(ImmutableIntArray.of(0, 2)))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessage("host 1 has no rank");
+    assertThatThrownBy(() -> Hosts.filled(ImmutableIntArray.of(4, 0)))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("each host needs a rank");
+    assertThatThrownBy(() -> new Topology(Hosts.filled(ImmutableIntArray.of(4)), 0))
+        .isInstanceOf(IllegalArgumentException.class);
     assertThatThrownBy(() -> new Reach(4, 2, 5)).isInstanceOf(IllegalArgumentException.class);
   }
 

@@ -8,8 +8,8 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
-import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
@@ -35,7 +35,7 @@ class HierarchyTest {
 
   private static Plan compiled(String hosts, CompileOptions options, String text) {
     return Compiler.forTarget(Target.H200_X4)
-        .with(options.withHosts(Topology.hosts(hosts).orElseThrow()))
+        .with(options.withHosts(Hosts.parse(hosts).orElseThrow()))
         .compile(GraphParser.parse(new SourceFile("hosts.graph", text)));
   }
 

@@ -10,8 +10,8 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
-import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
@@ -152,7 +152,7 @@ class PermutationsTest {
     assertThat(one.kind()).isEqualTo(Kind.COLLECTIVE_PERMUTE);
     assertThat(one.variant()).isNotEqualTo(Variant.NCCL);
     var two =
-        plan(CompileOptions.DEFAULT.withHosts(Topology.hosts("2x2").orElseThrow()), text)
+        plan(CompileOptions.DEFAULT.withHosts(Hosts.parse("2x2").orElseThrow()), text)
             .forRank(0)
             .collectives()
             .getFirst();

@@ -7,8 +7,8 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
-import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
@@ -16,6 +16,7 @@ import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.PlanMutator.Kind;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumMap;
 import java.util.List;
@@ -82,12 +83,29 @@ class HostMutationTest {
     var modes = Mode.values();
     var options =
         CompileOptions.DEFAULT
-            .withHosts(random.nextBoolean() ? Topology.hosts("4x8").orElseThrow() : unequal(random))
+            .withHosts(hosts(random))
             .withRewrites(
                 RewriteOptions.AUTO.withHierarchical(modes[random.nextInt(modes.length)]));
     return Compiler.forTarget(Target.H200_X8)
         .with(options)
         .compile(GraphParser.parse(new SourceFile("mesh.graph", text.toString())));
+  }
+
+  private static Hosts hosts(Random random) {
+    if (random.nextInt(3) == 0) {
+      return Hosts.parse("4x8").orElseThrow();
+    }
+    var filled = Hosts.filled(unequal(random));
+    if (random.nextInt(3) > 0) {
+      return filled;
+    }
+    // Twos stay together, and hosts have as many ranks as before.
+    var twos = new ArrayList<>(IntStream.range(0, 2 * HOST).boxed().toList());
+    Collections.shuffle(twos, random);
+    return new Hosts(
+        ImmutableIntArray.copyOf(
+            IntStream.range(0, 4 * HOST)
+                .map(rank -> filled.ofRank().get(2 * twos.get(rank / 2) + rank % 2))));
   }
 
   /**
@@ -105,12 +123,9 @@ class HostMutationTest {
     return hosts.build();
   }
 
-  /** By the numbers of ranks that hosts have, and nothing else of the planner's. */
+  /** By the list of hosts, and nothing else of the planner's. */
   private static int[] hostOfRank(Plan plan) {
-    var hosts = plan.topology().hosts();
-    return IntStream.range(0, hosts.length())
-        .flatMap(host -> IntStream.generate(() -> host).limit(hosts.get(host)))
-        .toArray();
+    return plan.topology().placement().ofRank().toArray();
   }
 
   private static boolean isApart(Plan plan, CollectivePlan collective) {

@@ -6,6 +6,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
@@ -141,13 +142,19 @@ public final class PlanMutator {
     if (plan.worldSize() < 2) {
       return Optional.empty();
     }
-    var ends = ImmutableIntArray.builder();
-    for (int end = 0; end < plan.worldSize(); ) {
-      int left = plan.worldSize() - Math.max(end, 1);
-      end += 1 + random.nextInt(Math.min(plan.target().gpus(), left));
-      ends.add(end);
+    var sizes = ImmutableIntArray.builder();
+    for (int left = plan.worldSize(); left > 0; ) {
+      int most = Math.min(plan.target().gpus(), left == plan.worldSize() ? left - 1 : left);
+      int own = 1 + random.nextInt(most);
+      sizes.add(own);
+      left -= own;
     }
-    var topology = new Topology(ends.build(), plan.topology().hostsPerDomain());
+    var ofRank = new ArrayList<>(Hosts.filled(sizes.build()).ofRank().asList());
+    if (random.nextInt(3) == 0) {
+      Collections.shuffle(ofRank, random);
+    }
+    var topology =
+        new Topology(new Hosts(ImmutableIntArray.copyOf(ofRank)), plan.topology().hostsPerDomain());
     return Optional.of(with(plan, topology, plan.rankPlans(), plan.symmetric()));
   }
 

@@ -124,8 +124,7 @@ final class PlanOracle {
   }
 
   private static long domain(Plan plan, int rank) {
-    long hostsBefore = plan.topology().ends().stream().filter(end -> end <= rank).count();
-    return hostsBefore / plan.target().hostsPerDomain();
+    return plan.topology().placement().ofRank().get(rank) / plan.target().hostsPerDomain();
   }
 
   private static void checkReach(

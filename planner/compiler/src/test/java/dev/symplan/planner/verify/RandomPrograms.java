@@ -27,6 +27,7 @@ import dev.symplan.ir.op.SchemaParser;
 import dev.symplan.ir.testkit.Cuts;
 import dev.symplan.ir.testkit.LeastMemory;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
@@ -172,7 +173,10 @@ public final class RandomPrograms {
       Program program, Target target, CompileOptions options, boolean onTwoHosts) {
     var compiler = Compiler.forTarget(target);
     if (onTwoHosts) {
-      var apart = options.withHosts(ImmutableIntArray.of(2, 2)).withVariants(ImmutableMap.of());
+      var apart =
+          options
+              .withHosts(Hosts.filled(ImmutableIntArray.of(2, 2)))
+              .withVariants(ImmutableMap.of());
       try {
         return compiler.with(apart).compile(program);
       } catch (CompileException e) {

@@ -8,6 +8,7 @@ import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.testkit.StageProgram;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
@@ -43,7 +44,7 @@ class StageMutationTest {
     var modes = Mode.values();
     var options =
         CompileOptions.DEFAULT
-            .withHosts(program.hosts())
+            .withHosts(new Hosts(program.hosts()))
             .withRewrites(RewriteOptions.AUTO.withHierarchical(modes[random.nextInt(3)]))
             .withOverlap(random.nextInt(4) > 0);
     return Compiler.forTarget(Target.H200_X4)

@@ -33,20 +33,20 @@ public final class HostsFile {
   }
 
   /**
-   * {@return how many ranks each host has}
+   * {@return the hosts, which ranks fill in order}
    *
    * @throws CompileException when the file cannot be read, or is malformed
    */
-  public static ImmutableIntArray read(Path path) {
+  public static Hosts read(Path path) {
     return read(SourceReader.read(path));
   }
 
   /** {@return the same of a file that was read} */
-  public static ImmutableIntArray read(SourceFile file) {
+  public static Hosts read(SourceFile file) {
     return new HostsFile(file).read();
   }
 
-  private ImmutableIntArray read() {
+  private Hosts read() {
     int number = 0;
     for (var line : Splitter.on('\n').split(file.text())) {
       line(++number, line.replaceFirst("#.*", ""));
@@ -55,7 +55,7 @@ public final class HostsFile {
     if (all.isEmpty()) {
       throw wrong(Span.ofFile(file), "the file lists no host");
     }
-    return all;
+    return Hosts.filled(all);
   }
 
   private void line(int number, String line) {

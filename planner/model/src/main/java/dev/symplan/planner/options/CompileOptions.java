@@ -2,12 +2,13 @@ package dev.symplan.planner.options;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.machine.BackendVariants;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Variant;
 import java.nio.file.Path;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
@@ -17,7 +18,7 @@ import java.util.function.Consumer;
  * The caller's options for the compiler.
  *
  * @param ranks the world size; 0 to take it from the groups
- * @param hosts how many ranks each host has; empty for as many as the target has GPUs
+ * @param hosts the host of each rank; empty for as many on each as the target has GPUs
  * @param graph the name of the graph to compile; empty for the only one
  * @param inputs where inputs live that no annotation or {@code spaces} entry places: {@code ANY}
  *     puts those in the symmetric arena that a collective can then use without a copy and leaves
@@ -48,7 +49,7 @@ import java.util.function.Consumer;
  */
 public record CompileOptions(
     int ranks,
-    ImmutableIntArray hosts,
+    Optional<Hosts> hosts,
     String graph,
     MemorySpace inputs,
     MemorySpace outputs,
@@ -73,7 +74,7 @@ public record CompileOptions(
   public static final CompileOptions DEFAULT =
       new CompileOptions(
           0,
-          ImmutableIntArray.of(),
+          Optional.empty(),
           "",
           MemorySpace.ANY,
           MemorySpace.ANY,
@@ -100,9 +101,6 @@ public record CompileOptions(
       throw new IllegalArgumentException(
           "ranks must be 0 to %s, not %s".formatted(ProcessGroup.MAX_RANKS, ranks));
     }
-    if (hosts.stream().anyMatch(count -> count < 1)) {
-      throw new IllegalArgumentException("each host needs a rank: " + hosts);
-    }
     if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
       throw new IllegalArgumentException(
           "the reorder budget must not be negative: " + reorderBudget);
@@ -119,8 +117,8 @@ public record CompileOptions(
     return with(draft -> draft.ranks = value);
   }
 
-  public CompileOptions withHosts(ImmutableIntArray value) {
-    return with(draft -> draft.hosts = value);
+  public CompileOptions withHosts(Hosts value) {
+    return with(draft -> draft.hosts = Optional.of(value));
   }
 
   public CompileOptions withGraph(String value) {
@@ -213,7 +211,7 @@ public record CompileOptions(
   /** Options that can be changed one at a time. */
   private static final class Draft {
     private int ranks;
-    private ImmutableIntArray hosts;
+    private Optional<Hosts> hosts;
     private String graph;
     private MemorySpace inputs;
     private MemorySpace outputs;

@@ -48,7 +48,7 @@ public record Job(
           "the hosts have %s, but the plan has %s"
               .formatted(Units.count(topology.ranks(), "rank"), plan.worldSize()));
     }
-    int most = topology.hosts().stream().max().orElseThrow();
+    int most = topology.placement().most();
     if (most > plan.target().gpus()) {
       throw wrong(
           plan.rankPlans().getFirst(),

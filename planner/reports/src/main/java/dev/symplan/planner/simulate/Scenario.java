@@ -74,17 +74,13 @@ public record Scenario(
     if (slow.host() >= hosts.length() || slow.gpu() >= hosts.get(slow.host())) {
       return Optional.empty();
     }
-    return Optional.of(first(slow.host()) + slow.gpu());
+    return Optional.of(job.topology().placement().ranksOf(slow.host()).get(slow.gpu()));
   }
 
   /** {@return the GPU of a rank, as {@code HOST:GPU}} */
   public String gpu(int rank) {
     int host = job.topology().host(rank);
-    return host + ":" + (rank - first(host));
-  }
-
-  private int first(int host) {
-    return host == 0 ? 0 : job.topology().ends().get(host - 1);
+    return host + ":" + job.topology().placement().ranksOf(host).indexOf(rank);
   }
 
   double rail(int rank) {

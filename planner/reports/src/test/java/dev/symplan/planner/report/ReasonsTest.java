@@ -12,6 +12,7 @@ import dev.symplan.ir.testkit.Golden;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.BackendVariants;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Variant;
@@ -420,8 +421,8 @@ class ReasonsTest {
           return r
         }
         """;
-    plan(USUAL.withHosts(ImmutableIntArray.of(3, 1)), gathered.formatted("tp"));
-    var halves = USUAL.withHosts(ImmutableIntArray.of(2, 2));
+    plan(USUAL.withHosts(Hosts.filled(ImmutableIntArray.of(3, 1))), gathered.formatted("tp"));
+    var halves = USUAL.withHosts(Hosts.filled(ImmutableIntArray.of(2, 2)));
     plan(halves, gathered.formatted("mixed"));
     plan(
         halves,

@@ -10,6 +10,7 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Topology;
@@ -81,7 +82,7 @@ class SimulationTest {
     return Compiler.forTarget(target)
         .with(
             CompileOptions.DEFAULT
-                .withHosts(Topology.hosts("2x2").orElseThrow())
+                .withHosts(Hosts.parse("2x2").orElseThrow())
                 .withRewrites(RewriteOptions.OFF))
         .compile(GraphParser.parse(new SourceFile("steps.graph", GROUPS + graph)));
   }
@@ -260,7 +261,7 @@ class SimulationTest {
   }
 
   private static Topology topology(Plan plan, String hosts) {
-    return Topology.ofHosts(Topology.hosts(hosts).orElseThrow(), plan.target());
+    return Topology.ofHosts(Hosts.parse(hosts).orElseThrow(), plan.target());
   }
 
   @ParameterizedTest

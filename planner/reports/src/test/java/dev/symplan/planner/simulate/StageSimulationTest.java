@@ -9,6 +9,7 @@ import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.testkit.StageProgram;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
@@ -26,7 +27,7 @@ class StageSimulationTest {
 
   private static Plan plan(StageProgram program) {
     return Compiler.forTarget(Target.H200_X4)
-        .with(CompileOptions.DEFAULT.withHosts(program.hosts()))
+        .with(CompileOptions.DEFAULT.withHosts(new Hosts(program.hosts())))
         .compile(GraphParser.parse(new SourceFile("stages.graph", program.text())));
   }
 
@@ -51,9 +52,7 @@ class StageSimulationTest {
         """;
     var plan =
         Compiler.forTarget(Target.H200_X4)
-            .with(
-                CompileOptions.DEFAULT.withHosts(
-                    com.google.common.primitives.ImmutableIntArray.of(3, 1)))
+            .with(CompileOptions.DEFAULT.withHosts(Hosts.parse("3,1").orElseThrow()))
             .compile(GraphParser.parse(new SourceFile("two.graph", text)));
     var step = SimulatedStep.of(Scenario.of(Job.of(plan, plan.topology())));
     assertThat(step.collectives())

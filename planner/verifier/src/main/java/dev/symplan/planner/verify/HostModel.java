@@ -6,23 +6,18 @@ import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.TreeSet;
 
-/**
- * The verifier's own view of where ranks are, by counting: it places rank after rank on the hosts
- * that the plan lists.
- */
+/** The verifier's own view of where ranks are: it goes through the hosts that the plan lists. */
 final class HostModel {
   private final int[] domainOfRank;
 
   HostModel(Plan plan) {
     this.domainOfRank = new int[plan.worldSize()];
-    var hosts = plan.topology().hosts();
     int rank = 0;
-    for (int host = 0; host < hosts.length(); host++) {
-      for (int i = 0; i < hosts.get(host) && rank < domainOfRank.length; i++) {
-        domainOfRank[rank++] = host / plan.target().hostsPerDomain();
-      }
+    for (int host : plan.topology().placement().ofRank().asList()) {
+      domainOfRank[rank++] = host / plan.target().hostsPerDomain();
     }
   }
 
@@ -35,9 +30,11 @@ final class HostModel {
           "an NVLink domain has %s hosts, but the target says %s"
               .formatted(topology.hostsPerDomain(), plan.target().hostsPerDomain()));
     }
-    var hosts = topology.hosts();
-    for (int host = 0; host < hosts.length(); host++) {
-      int ranks = hosts.get(host);
+    var counts = new TreeMap<Integer, Integer>();
+    topology.placement().ofRank().forEach(host -> counts.merge(host, 1, Integer::sum));
+    for (var entry : counts.entrySet()) {
+      int host = entry.getKey();
+      int ranks = entry.getValue();
       if (ranks > plan.target().gpus()) {
         findings.add(
             Rule.STRUCTURE,

@@ -2,11 +2,11 @@ package dev.symplan.cli.common;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableMap;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.BackendVariants;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
@@ -277,7 +277,7 @@ public final class CompileFlags {
    * {@return these options for hosts on which processes were started; empty if the options name
    * hosts, or if these have more ranks than a host of the target}
    */
-  public Optional<CompileFlags> onHosts(ImmutableIntArray started, Target machine) {
+  public Optional<CompileFlags> onHosts(Hosts started, Target machine) {
     return hosts.start(started, machine) ? Optional.of(this) : Optional.empty();
   }
 
@@ -360,32 +360,33 @@ public final class CompileFlags {
     var spaces = ImmutableMap.<String, MemorySpace>builder();
     places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
     donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
-    return program
-        .options(spec)
-        .withHosts(hosts.ranks(spec))
-        .withGraph(graph)
-        .withVariants(forced.buildOrThrow())
-        .withFreeVariants(freeVariants)
-        .withBackend(backend)
-        .withMulticast(multicast())
-        .withInputs(space("--inputs", inputs))
-        .withOutputs(space("--results", results))
-        .withSpaces(spaces.buildKeepingLast())
-        .withObjective(objective())
-        .withOverlap(!noOverlap)
-        .withPrefetch(prefetch.map(OptionalInt::of).orElseGet(OptionalInt::empty))
-        .withFusion(!noFusion)
-        .withEpilogues(!noEpilogues)
-        .withRewrites(
-            new RewriteOptions(
-                mode("--bucket", bucket),
-                mode("--chunk", chunk),
-                mode("--layouts", layouts),
-                mode("--hierarchical", hierarchical)))
-        .withMemoryLimit(memoryLimit.map(this::bytes).orElseGet(OptionalLong::empty))
-        .withAcrossGraphs(acrossGraphs)
-        .withReorderBudget(
-            noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100));
+    var options =
+        program
+            .options(spec)
+            .withGraph(graph)
+            .withVariants(forced.buildOrThrow())
+            .withFreeVariants(freeVariants)
+            .withBackend(backend)
+            .withMulticast(multicast())
+            .withInputs(space("--inputs", inputs))
+            .withOutputs(space("--results", results))
+            .withSpaces(spaces.buildKeepingLast())
+            .withObjective(objective())
+            .withOverlap(!noOverlap)
+            .withPrefetch(prefetch.map(OptionalInt::of).orElseGet(OptionalInt::empty))
+            .withFusion(!noFusion)
+            .withEpilogues(!noEpilogues)
+            .withRewrites(
+                new RewriteOptions(
+                    mode("--bucket", bucket),
+                    mode("--chunk", chunk),
+                    mode("--layouts", layouts),
+                    mode("--hierarchical", hierarchical)))
+            .withMemoryLimit(memoryLimit.map(this::bytes).orElseGet(OptionalLong::empty))
+            .withAcrossGraphs(acrossGraphs)
+            .withReorderBudget(
+                noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100));
+    return hosts.placement(spec).map(options::withHosts).orElse(options);
   }
 
   private OptionalLong bytes(String text) {

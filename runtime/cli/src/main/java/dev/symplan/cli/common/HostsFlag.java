@@ -1,6 +1,6 @@
 package dev.symplan.cli.common;
 
-import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.HostsFile;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Topology;
@@ -20,33 +20,34 @@ public final class HostsFlag {
       paramLabel = "HOSTS|FILE",
       description = {
         "How many ranks each host has: 4x8 (four hosts of 8), 8,4 (two hosts), or a file with the"
-            + " name and the number of ranks of one host on each line. Ranks fill hosts in order"
+            + " name and the number of ranks of one host on each line. Ranks fill hosts in order;"
+            + " otherwise, list the ranks of each host: '[0, 2], [1, 3]', '[0:16:2], [1:16:2]'"
             + " (default: as many on each host as the target has GPUs; for run, the hosts on which"
             + " torchrun, mpirun or srun has started processes)."
       })
   private Optional<String> hosts = Optional.empty();
 
   /** The hosts on which processes were started; empty for those that the target implies. */
-  private ImmutableIntArray started = ImmutableIntArray.of();
+  private Optional<Hosts> started = Optional.empty();
 
   /**
    * Plans for the hosts on which processes were started.
    *
    * @return false if the option names hosts, or if these have more ranks than a host of the target
    */
-  boolean start(ImmutableIntArray ranks, Target machine) {
-    boolean fits = hosts.isEmpty() && ranks.stream().max().orElse(0) <= machine.gpus();
-    started = fits ? ranks : started;
+  boolean start(Hosts placement, Target machine) {
+    boolean fits = hosts.isEmpty() && placement.most() <= machine.gpus();
+    started = fits ? Optional.of(placement) : started;
     return fits;
   }
 
   /**
-   * {@return how many ranks each host has; empty for the hosts that the target implies}
+   * {@return the host of each rank; empty for the hosts that the target implies}
    *
    * @param command named in errors
    */
-  ImmutableIntArray ranks(CommandSpec command) {
-    return hosts.map(text -> read(text, command)).orElse(started);
+  Optional<Hosts> placement(CommandSpec command) {
+    return hosts.map(text -> read(text, command)).or(() -> started);
   }
 
   /** {@return the hosts that a plan runs on: those that are given, or its own} */
@@ -56,8 +57,8 @@ public final class HostsFlag {
         .orElseGet(plan::topology);
   }
 
-  private static ImmutableIntArray read(String text, CommandSpec command) {
-    var listed = Topology.hosts(text);
+  private static Hosts read(String text, CommandSpec command) {
+    var listed = Hosts.parse(text);
     if (listed.isPresent()) {
       return listed.get();
     }
@@ -65,8 +66,8 @@ public final class HostsFlag {
     if (!Files.exists(file)) {
       throw new ParameterException(
           command.commandLine(),
-          "--hosts: '%s' is neither a list of ranks on hosts, such as 4x8 or 8,4, nor a file"
-              .formatted(text));
+          "--hosts: '%s' is neither a list of ranks on hosts, such as 4x8, 8,4 or [0, 2], [1, 3],"
+              + " nor a file".formatted(text));
     }
     return HostsFile.read(file);
   }

@@ -1,15 +1,15 @@
 package dev.symplan.runtime.launch;
 
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.runtime.failure.RunException;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.LinkedHashMap;
+import java.util.HashMap;
 import java.util.List;
-import java.util.Optional;
 
 /**
  * A host of a run, by what distinguishes it from the others.
@@ -47,22 +47,17 @@ public record Host(String id, String name) {
     return new Host(read("/proc/sys/kernel/random/boot_id", name), name);
   }
 
-  /**
-   * {@return how many ranks each host has; empty if the ranks of a host do not follow one another}
-   *
-   * @param hosts of the ranks
-   */
-  static Optional<ImmutableIntArray> ranks(List<Host> hosts) {
-    var counts = new LinkedHashMap<String, Integer>();
-    var last = "";
-    for (var host : hosts) {
-      if (!host.id().equals(last) && counts.containsKey(host.id())) {
-        return Optional.empty();
-      }
-      last = host.id();
-      counts.merge(last, 1, Integer::sum);
-    }
-    return Optional.of(ImmutableIntArray.copyOf(counts.values()));
+  /** {@return the host of each rank, hosts numbered in the order of their first ranks} */
+  static Hosts ofRanks(List<Host> hosts) {
+    var numbers = new HashMap<String, Integer>();
+    return new Hosts(
+        ImmutableIntArray.copyOf(
+            hosts.stream()
+                .mapToInt(
+                    host -> {
+                      int next = numbers.size();
+                      return numbers.computeIfAbsent(host.id(), _ -> next);
+                    })));
   }
 
   private static String read(String file, String otherwise) {

@@ -12,7 +12,6 @@ import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.machine.OverNetwork;
-import dev.symplan.planner.machine.Topology;
 import dev.symplan.runtime.failure.RunException;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -112,9 +111,8 @@ final class HostAgreement {
   }
 
   private static String advice(List<Host> hosts) {
-    return Host.ranks(hosts)
-        .map(ranks -> "Plan for these hosts: --hosts " + Topology.text(ranks))
-        .orElse("Start the ranks of each host one after another");
+    var text = Host.ofRanks(hosts).text();
+    return "Plan for these hosts: --hosts " + (text.contains("[") ? "'" + text + "'" : text);
   }
 
   /** {@return for example {@code ranks 0, 1 are on a, rank 2 is on b}} */

@@ -2,8 +2,8 @@ package dev.symplan.runtime.launch;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.runtime.failure.Failure;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Frame.Kind;
@@ -105,11 +105,9 @@ public final class World implements AutoCloseable {
     return hosts;
   }
 
-  /**
-   * {@return how many ranks each host has; empty if the ranks of a host do not follow one another}
-   */
-  public Optional<ImmutableIntArray> ranksOfHosts() {
-    return Host.ranks(hosts);
+  /** {@return the host of each rank, hosts numbered in the order of their first ranks} */
+  public Hosts placement() {
+    return Host.ofRanks(hosts);
   }
 
   /** {@return whether all processes are on the same host} */

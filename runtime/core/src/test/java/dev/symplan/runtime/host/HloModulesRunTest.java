@@ -8,6 +8,7 @@ import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.hlo.HloImporter;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Session;
@@ -200,7 +201,7 @@ class HloModulesRunTest {
                 """
                     .formatted(gathers ? 32 : 2, opcode, gathers ? "" : ", to_apply=%add")),
             0,
-            CompileOptions.DEFAULT.withHosts(ImmutableIntArray.of(2, 2)));
+            CompileOptions.DEFAULT.withHosts(Hosts.filled(ImmutableIntArray.of(2, 2))));
 
     for (int rank = 0; rank < RANKS; rank++) {
       int columns = gathers ? 32 : 2;

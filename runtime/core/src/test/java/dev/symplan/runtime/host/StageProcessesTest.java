@@ -11,6 +11,7 @@ import dev.symplan.ir.testkit.RankProcesses;
 import dev.symplan.ir.testkit.StageProgram;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
@@ -51,7 +52,7 @@ class StageProcessesTest {
 
   private static Plan plan(StageProgram program) {
     return Compiler.forTarget(Target.H200_X4)
-        .with(CompileOptions.DEFAULT.withHosts(program.hosts()))
+        .with(CompileOptions.DEFAULT.withHosts(new Hosts(program.hosts())))
         .compile(GraphParser.parse(new SourceFile("stages.graph", program.text())));
   }
 
@@ -108,9 +109,9 @@ class StageProcessesTest {
             .limit(PROGRAMS)
             .toArray();
     for (long seed : seeds) {
-      var hosts = program(seed).hosts();
-      try (var network = HostNetwork.of(hosts.length())) {
-        for (var child : launch(network, hosts.length(), seed)) {
+      int hosts = plan(program(seed)).topology().hosts().length();
+      try (var network = HostNetwork.of(hosts)) {
+        for (var child : launch(network, hosts, seed)) {
           assertThat(child.rest()).as("seed %s", seed).isEqualTo("same true\n");
           assertThat(child.process().waitFor()).isZero();
         }

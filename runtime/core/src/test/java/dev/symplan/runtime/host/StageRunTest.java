@@ -9,6 +9,7 @@ import dev.symplan.ir.testkit.StageProgram;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
@@ -57,7 +58,7 @@ class StageRunTest {
     var modes = Mode.values();
     var options =
         CompileOptions.DEFAULT
-            .withHosts(program.hosts())
+            .withHosts(new Hosts(program.hosts()))
             .withRewrites(
                 new RewriteOptions(
                     modes[random.nextInt(3)],

@@ -1,7 +1,6 @@
 package dev.symplan.runtime.torch;
 
 import com.google.common.collect.ImmutableMap;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.CompileException;
@@ -10,6 +9,7 @@ import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.io.ProgramReader;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.pass.analysis.Aliases;
@@ -90,9 +90,8 @@ final class Planning {
   private Plan together(List<RankGraph> graphs, Optional<Target> target, World world) {
     var warnings = new ArrayList<Diagnostic>();
     var options = options(graphs.size(), dims(graphs));
-    var hosts = world.ranksOfHosts().filter(ranks -> fits(ranks, target));
-    if (hosts.isPresent()) {
-      options = options.withHosts(hosts.get());
+    if (fits(world.placement(), target)) {
+      options = options.withHosts(world.placement());
     }
     var program =
         ProgramReader.readRanks(
@@ -103,8 +102,8 @@ final class Planning {
     return plan(program, options, target, warnings, world.rank() == 0);
   }
 
-  private static boolean fits(ImmutableIntArray ranks, Optional<Target> target) {
-    return target.map(Target::gpus).orElse(Integer.MAX_VALUE) >= ranks.stream().max().orElse(0);
+  private static boolean fits(Hosts hosts, Optional<Target> target) {
+    return target.map(Target::gpus).orElse(Integer.MAX_VALUE) >= hosts.most();
   }
 
   /** Ranks of one plan may see different GPUs, but must have the same plan. */

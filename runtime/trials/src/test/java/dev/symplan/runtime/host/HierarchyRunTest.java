@@ -9,8 +9,8 @@ import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
-import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
@@ -63,9 +63,9 @@ class HierarchyRunTest {
   void broadcastsComeFromEachRoot(String hosts) {
     var options =
         CompileOptions.DEFAULT
-            .withHosts(Topology.hosts(hosts).orElseThrow())
+            .withHosts(Hosts.parse(hosts).orElseThrow())
             .withRewrites(RewriteOptions.OFF.withHierarchical(Mode.ON));
-    int ranks = Topology.hosts(hosts).orElseThrow().stream().sum();
+    int ranks = Hosts.parse(hosts).orElseThrow().ranks();
     var all = ProcessGroup.world("all", ranks).members().getFirst();
     for (int root = 0; root < ranks; root++) {
       var text =
@@ -118,7 +118,7 @@ class HierarchyRunTest {
             random.nextInt(4) == 0 ? Mode.AUTO : Mode.ON);
     var options =
         CompileOptions.DEFAULT
-            .withHosts(program.hosts())
+            .withHosts(Hosts.filled(program.hosts()))
             .withRewrites(rewrites)
             .withOverlap(random.nextInt(4) > 0);
     var plan = Compiler.forTarget(Target.H200_X4).with(options).compile(parsed);
@@ -191,7 +191,7 @@ class HierarchyRunTest {
         """;
     var options =
         CompileOptions.DEFAULT
-            .withHosts(Topology.hosts("2x4").orElseThrow())
+            .withHosts(Hosts.parse("2x4").orElseThrow())
             .withRewrites(RewriteOptions.OFF.withHierarchical(Mode.ON));
     var plan =
         Compiler.forTarget(Target.H200_X4)

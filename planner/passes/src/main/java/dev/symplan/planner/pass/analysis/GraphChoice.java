@@ -10,6 +10,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.options.CompileOptions;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
@@ -98,7 +99,7 @@ public final class GraphChoice {
   }
 
   private static OptionalInt statedRanks(CompileOptions options) {
-    int ranks = options.ranks() > 0 ? options.ranks() : options.hosts().stream().sum();
+    int ranks = options.ranks() > 0 ? options.ranks() : options.hosts().map(Hosts::ranks).orElse(0);
     return ranks > 0 ? OptionalInt.of(ranks) : OptionalInt.empty();
   }
 
