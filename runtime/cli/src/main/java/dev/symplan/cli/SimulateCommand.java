@@ -20,7 +20,9 @@ import picocli.CommandLine.Parameters;
 @Command(
     description = {
       "Predict how long a step takes on several hosts: ranks wait for each other, and collectives"
-          + " that use a rail at the same time share it.",
+          + " that use a rail (the network adapter of a GPU) at the same time share it.",
+      "The times come from the target's figures for its network, which are published or assumed"
+          + " ones unless the target was calibrated (docs/targets.md).",
       "A table shows how much longer the step would take if one rail or GPU had half its rate."
     })
 final class SimulateCommand extends ConsoleCommand {
@@ -31,15 +33,15 @@ final class SimulateCommand extends ConsoleCommand {
       names = "--slow-rail",
       paramLabel = "HOST:GPU*SHARE",
       description = {
-        "Give the rail of a GPU another rate: 3:1*0.5 halves that of GPU 1 of host 3. May be"
-            + " repeated."
+        "Give the rail of a GPU another rate: 3:1*0.5 halves that of GPU 1 of host 3. Hosts, and"
+            + " the GPUs of each, count from 0. May be repeated."
       })
   private List<String> rails = new ArrayList<>();
 
   @Option(
       names = "--slow-gpu",
       paramLabel = "HOST:GPU*SHARE",
-      description = "Give the local work of a GPU another rate. May be repeated.")
+      description = "Give the local work of a GPU another rate, in the same form. May be repeated.")
   private List<String> gpus = new ArrayList<>();
 
   @Option(

@@ -168,6 +168,8 @@ class UsageTest {
         .contains("wrong.txt:2:7: error[bad-option]: 'two' is not a number of ranks")
         .contains("gpu02 two\n   |       ^^^\n");
     assertThat(run("dump", SAMPLE, "--hosts", folder.resolve("none.txt")).err())
-        .contains("none.txt' is neither a list of ranks on hosts, such as 4x8 or 8,4, nor a file");
+        .contains(
+            "none.txt' is neither a list of ranks on hosts, such as 4x8, 8,4 or [0, 2], [1, 3], nor"
+                + " a file");
   }
 }

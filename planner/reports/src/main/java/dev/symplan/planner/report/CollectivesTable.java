@@ -181,6 +181,8 @@ public final class CollectivesTable {
       - All parts of a group need as many ranks in each domain, and the same number of domains. For all but an all_reduce,
         the ranks of a domain follow each other in the group. Tensors are contiguous, and divide into equal slices if ranks
         have slices. Otherwise, and for permutations, NCCL runs between all ranks.
+      - A group with ranks in stages of a pipeline whose graphs have different collectives runs on plain NCCL, on one host,
+        too: each stage is planned by itself, with its own tensors in symmetric memory.
       - In a broadcast, the whole tensor crosses the network on the rail of the root. The ranks at other positions send theirs
         at the same time, each on its own rail; nobody reads those.
       - A phase can be named, as other collectives can: of an all_reduce `r`, the phases are `r_within`, `r_across` and

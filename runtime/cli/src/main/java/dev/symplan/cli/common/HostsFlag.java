@@ -66,8 +66,9 @@ public final class HostsFlag {
     if (!Files.exists(file)) {
       throw new ParameterException(
           command.commandLine(),
-          "--hosts: '%s' is neither a list of ranks on hosts, such as 4x8, 8,4 or [0, 2], [1, 3],"
-              + " nor a file".formatted(text));
+          ("--hosts: '%s' is neither a list of ranks on hosts, such as 4x8, 8,4 or [0, 2], [1, 3],"
+                  + " nor a file")
+              .formatted(text));
     }
     return HostsFile.read(file);
   }
