@@ -6,6 +6,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Fuzz;
+import dev.symplan.ir.testkit.Golden;
 import dev.symplan.ir.testkit.StageProgram;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
@@ -54,7 +55,11 @@ class StageSimulationTest {
         Compiler.forTarget(Target.H200_X4)
             .with(CompileOptions.DEFAULT.withHosts(Hosts.parse("3,1").orElseThrow()))
             .compile(GraphParser.parse(new SourceFile("two.graph", text)));
-    var step = SimulatedStep.of(Scenario.of(Job.of(plan, plan.topology())));
+    var scenario = Scenario.of(Job.of(plan, plan.topology()));
+    var step = SimulatedStep.of(scenario);
+    var views = ImmutableList.of(View.SUMMARY, View.COLLECTIVES, View.SCHEDULE);
+    Golden.check("simulate/stages.dump", TextRenderer.render(PlanReport.of(plan, views)));
+    Golden.check("simulate/stages.txt", SimulationReport.of(scenario).text());
     assertThat(step.collectives())
         .extracting(SimulatedStep.Collective::index)
         .containsExactly(0, 1);
