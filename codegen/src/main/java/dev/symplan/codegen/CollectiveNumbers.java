@@ -74,7 +74,9 @@ final class CollectiveNumbers {
     }
     var group = plan.group(plan.forRank(rank).collectives().get(next[rank]).group());
     var members = group.members().get(group.partOf(rank).orElseThrow());
-    if (arrived.merge(members, 1, Integer::sum) < members.length()) {
+    int here = arrived.getOrDefault(members, 0) + 1;
+    if (here < members.length()) {
+      arrived.put(members, here);
       return;
     }
     arrived.remove(members);

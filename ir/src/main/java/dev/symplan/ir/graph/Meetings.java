@@ -121,6 +121,11 @@ public record Meetings(ImmutableSortedMap<Integer, ImmutableIntArray> positions)
         Stream.of(a, b).flatMapToInt(ImmutableIntArray::stream).sorted());
   }
 
+  /** {@return the collectives of the first graph} */
+  public ImmutableIntArray ofFirst() {
+    return positions.values().asList().getFirst();
+  }
+
   /** {@return whether ranks of several graphs meet} */
   public boolean isBetweenGraphs() {
     return positions.size() > 1;

@@ -95,7 +95,7 @@ public final class RankAgreement {
       List<Graph> versions, List<List<Op>> collectives, List<Meetings> meetings) {
     for (var own : meetings) {
       var graphs = own.positions().keySet().stream().map(versions::get).toList();
-      int count = own.positions().firstEntry().getValue().length();
+      int count = own.ofFirst().length();
       for (int i = 0; i < count; i++) {
         int at = i;
         var ops =
@@ -112,7 +112,7 @@ public final class RankAgreement {
   /** Compares the collectives in which ranks of several versions meet. */
   private boolean agree(List<Graph> versions, List<List<Op>> collectives, Meetings meetings) {
     int first = meetings.positions().firstKey();
-    var expected = meetings.positions().firstEntry().getValue();
+    var expected = meetings.ofFirst();
     for (var entry : meetings.positions().entrySet()) {
       int other = entry.getKey();
       var found = entry.getValue();

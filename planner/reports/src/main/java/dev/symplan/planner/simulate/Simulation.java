@@ -146,7 +146,9 @@ final class Simulation {
       var before = new HashMap<ImmutableIntArray, Integer>();
       for (int k = 0; k < player.flows.length; k++) {
         var met = kinds.met(job.group(player.rank, k), player.rank);
-        var meeting = new Meeting(met, before.merge(met, 1, Integer::sum));
+        int number = before.getOrDefault(met, 0);
+        before.put(met, number + 1);
+        var meeting = new Meeting(met, number);
         meetings.computeIfAbsent(meeting, _ -> new ArrayList<>()).add(new Position(player, k));
       }
     }

@@ -1,6 +1,5 @@
 package dev.symplan.planner.verify;
 
-import com.google.common.collect.Maps;
 import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Value;
@@ -22,7 +21,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /**
  * {@link Rule#AGREEMENT}: where ranks run different graphs, those of a stage ({@link StageModel})
@@ -119,7 +120,7 @@ final class AgreementRules {
   private void checkCrossing(StageModel.Crossing crossing) {
     int one = crossing.collectives().firstKey();
     var first = ranks.get(one);
-    var expected = crossing.collectives().get(one);
+    var expected = crossing.collectives().values().iterator().next();
     crossing
         .collectives()
         .forEach(
@@ -322,10 +323,13 @@ final class AgreementRules {
 
   private void checkPeers(StageModel.Crossing crossing) {
     var checked = new HashSet<List<String>>();
-    int count = crossing.collectives().firstEntry().getValue().size();
+    int count = crossing.count();
     for (int i = 0; i < count; i++) {
-      int position = i;
-      checkPeers(Maps.transformValues(crossing.collectives(), own -> own.get(position)), checked);
+      var met = new TreeMap<Integer, Integer>();
+      for (var own : crossing.collectives().entrySet()) {
+        met.put(own.getKey(), own.getValue().get(i));
+      }
+      checkPeers(met, checked);
     }
   }
 
@@ -342,7 +346,7 @@ final class AgreementRules {
     // Where all ranks of a part mean that part, one of them stands for all.
     var agreed = Sets.<ImmutableIntArray>newIdentityHashSet();
     for (int rank = 0; rank < plan.worldSize(); rank++) {
-      var k = collectives.get(plan.planOfRank().get(rank));
+      @Nullable Integer k = collectives.get(plan.planOfRank().get(rank));
       if (k == null) {
         continue;
       }
@@ -352,7 +356,7 @@ final class AgreementRules {
       }
       for (int i = 0; i < members.length(); i++) {
         int peer = members.get(i);
-        var theirs = collectives.get(plan.planOfRank().get(peer));
+        @Nullable Integer theirs = collectives.get(plan.planOfRank().get(peer));
         if (theirs == null || !members(theirs, peer).equals(members)) {
           findings.add(
               Rule.AGREEMENT,

@@ -59,7 +59,7 @@ final class RankPlayback {
       }
     }
     for (var crossing : stages.crossings()) {
-      int count = crossing.collectives().firstEntry().getValue().size();
+      int count = crossing.count();
       for (int i = 0; i < count; i++) {
         int position = i;
         crossing

@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The verifier's own view of which rank plans must have the same collectives, by who is in whose
@@ -30,7 +31,12 @@ final class StageModel {
    *
    * @param collectives by rank plan, in its order; all those with ranks in the groups' parts
    */
-  record Crossing(TreeMap<Integer, List<Integer>> collectives) {}
+  record Crossing(TreeMap<Integer, List<Integer>> collectives) {
+    /** {@return the number of collectives of each rank plan, where they agree} */
+    int count() {
+      return collectives.values().iterator().next().size();
+    }
+  }
 
   private final Plan plan;
 
@@ -124,7 +130,7 @@ final class StageModel {
         place.uses.add(new Use(p, use.getKey()));
         places.add(place);
         for (var part : use.getValue()) {
-          var other = placeOfPart.get(part);
+          @Nullable Place other = placeOfPart.get(part);
           if (other == null) {
             place.parts.add(part);
             placeOfPart.put(part, place);

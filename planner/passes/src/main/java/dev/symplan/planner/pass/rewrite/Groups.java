@@ -93,13 +93,12 @@ public final class Groups {
     var graphs = GraphChoice.indices(graphOfRank);
     for (var meetings : Meetings.of(byName.values().asList(), distinct)) {
       var checked = new HashSet<List<String>>();
-      for (int i = 0; i < meetings.positions().firstEntry().getValue().length(); i++) {
-        int position = i;
-        var collectives =
-            ImmutableMap.copyOf(
-                Maps.transformEntries(
-                    meetings.positions(),
-                    (graph, own) -> ofGraph.get(graph).get(own.get(position))));
+      for (int i = 0; i < meetings.ofFirst().length(); i++) {
+        var met = ImmutableMap.<Integer, Collective>builder();
+        for (var own : meetings.positions().entrySet()) {
+          met.put(own.getKey(), ofGraph.get(own.getKey()).get(own.getValue().get(i)));
+        }
+        var collectives = met.buildOrThrow();
         if (checked.add(collectives.values().stream().map(Collective::group).toList())
             && !peersAgree(collectives, graphs)) {
           return;
