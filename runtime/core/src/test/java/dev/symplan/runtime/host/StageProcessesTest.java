@@ -13,6 +13,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
@@ -109,9 +110,9 @@ class StageProcessesTest {
             .limit(PROGRAMS)
             .toArray();
     for (long seed : seeds) {
-      int hosts = plan(program(seed)).topology().hosts().length();
-      try (var network = HostNetwork.of(hosts)) {
-        for (var child : launch(network, hosts, seed)) {
+      var topology = plan(program(seed)).topology();
+      try (var network = HostNetwork.of(topology.hosts().length())) {
+        for (var child : launch(network, topology, seed)) {
           assertThat(child.rest()).as("seed %s", seed).isEqualTo("same true\n");
           assertThat(child.process().waitFor()).isZero();
         }
@@ -119,7 +120,7 @@ class StageProcessesTest {
     }
   }
 
-  private List<ChildProcess> launch(HostNetwork network, int hosts, long seed) {
+  private List<ChildProcess> launch(HostNetwork network, Topology topology, long seed) {
     return processes
         .behind(network::prefix)
         .launch(
@@ -129,11 +130,11 @@ class StageProcessesTest {
                     "NCCL_HOSTID",
                     "host" + host,
                     "MASTER_ADDR",
-                    network.address(0),
+                    network.address(topology.host(0)),
                     "SYMPLAN_TOKEN",
                     "only these processes know it"),
             RanksOfHost.class,
-            hosts,
+            topology.hosts().length(),
             Long.toString(seed));
   }
 }
