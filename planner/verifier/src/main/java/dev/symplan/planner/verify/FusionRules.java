@@ -47,6 +47,13 @@ final class FusionRules {
 
   private void check(int step, ImmutableIntArray ops) {
     var all = ops.stream().mapToObj(facts::op).collect(ImmutableList.toImmutableList());
+    for (int i = 0; i < ops.length(); i++) {
+      if (!isPure(all.get(i))) {
+        cannot(step, ops, i);
+        return;
+      }
+    }
+    // Only ops that have results have rows.
     int rows = Rows.shared(all);
     if (goByRows(step, ops, all, rows)) {
       checkAddresses(step, ops, rows);
@@ -54,11 +61,6 @@ final class FusionRules {
   }
 
   private boolean goByRows(int step, ImmutableIntArray ops, ImmutableList<Op> all, int rows) {
-    for (int i = 0; i < ops.length(); i++) {
-      if (!isPure(all.get(i))) {
-        return cannot(step, ops, i);
-      }
-    }
     var made = new HashSet<Integer>();
     for (int i = 0; i < ops.length(); i++) {
       var op = all.get(i);
