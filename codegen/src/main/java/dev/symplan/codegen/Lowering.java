@@ -36,7 +36,7 @@ import java.util.Optional;
  * Turns a plan into instructions.
  *
  * <p>A collective on a side stream is forked by an event of the compute stream, and joined by one
- * of its own.
+ * of its own. So are copies between device and host memory, which the graph waits for.
  */
 public final class Lowering {
   private final Plan plan;
@@ -47,6 +47,9 @@ public final class Lowering {
   private final ImmutableList.Builder<Instruction> instructions = ImmutableList.builder();
   private final int[] doneEvents;
   private int events;
+
+  /** By the result of a copy between device and host memory, the event of its end. */
+  private final Map<Value, Integer> copied = new HashMap<>();
 
   /** The numbers of what the fused step at hand passes on, by value id. */
   private final Map<Integer, Integer> passed = new HashMap<>();
@@ -75,6 +78,12 @@ public final class Lowering {
       switch (step) {
         case Step.Compute(int op) when ProgramGraph.isBorder(rankPlan.graph().ops().get(op)) ->
             instructions.add(border(op));
+        case Step.Compute(int op) when isHostCopy(op) -> hostCopy(op(op));
+        case Step.Compute(int op) when isHostCopyEnd(op) ->
+            instructions.add(
+                new AwaitEvent(
+                    StreamKind.COMPUTE,
+                    Objects.requireNonNull(copied.get(op(op).operands().getLast()))));
         case Step.Compute(int op) -> compute(op(op));
         case Step.Fused(var ops) -> fused(ops);
         case Step.Start(int k) -> start(k);
@@ -98,6 +107,24 @@ public final class Lowering {
         rankPlan.buffers().stream().map(Lowering::buffer).collect(ImmutableList.toImmutableList()),
         instructions.build(),
         events);
+  }
+
+  private boolean isHostCopy(int op) {
+    return rankPlan.graph().ops().get(op).def().has(OpTrait.HOST_COPY);
+  }
+
+  private boolean isHostCopyEnd(int op) {
+    return rankPlan.graph().ops().get(op).def().has(OpTrait.HOST_COPY_END);
+  }
+
+  private void hostCopy(Op op) {
+    int fork = events++;
+    instructions.add(new RecordEvent(StreamKind.COMPUTE, fork));
+    instructions.add(new AwaitEvent(StreamKind.COPY, fork));
+    localOp(op, StreamKind.COPY, Optional.empty());
+    int done = events++;
+    copied.put(op.result(), done);
+    instructions.add(new RecordEvent(StreamKind.COPY, done));
   }
 
   private Op op(int index) {
@@ -152,7 +179,7 @@ public final class Lowering {
 
   private void compute(Op op) {
     if (!op.def().has(OpTrait.CONCATENATION) || !isJoined(op)) {
-      localOp(op, Optional.empty());
+      localOp(op, StreamKind.COMPUTE, Optional.empty());
     }
   }
 
@@ -176,10 +203,10 @@ public final class Lowering {
     return result.type().isContiguous();
   }
 
-  private void localOp(Op op, Optional<GroupUse> group) {
+  private void localOp(Op op, StreamKind stream, Optional<GroupUse> group) {
     instructions.add(
         new LocalOp(
-            StreamKind.COMPUTE,
+            stream,
             op.def(),
             op.args().stream().map(this::operand).collect(ImmutableList.toImmutableList()),
             op.results().stream().map(this::ref).collect(ImmutableList.toImmutableList()),
@@ -241,7 +268,10 @@ public final class Lowering {
     var collective = rankPlan.collectives().get(k);
     var stream = collective.stream();
     if (collective.kind() == Kind.CUSTOM) {
-      localOp(rankPlan.graph().ops().get(collective.op()), Optional.of(group(k, collective)));
+      localOp(
+          rankPlan.graph().ops().get(collective.op()),
+          StreamKind.COMPUTE,
+          Optional.of(group(k, collective)));
       return;
     }
     if (collective.isAsync()) {

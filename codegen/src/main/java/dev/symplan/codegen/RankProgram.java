@@ -63,6 +63,15 @@ public record RankProgram(
     };
   }
 
+  /** {@return the bytes of host memory that copies to it and back need} */
+  public long hostBytes() {
+    return buffers.stream()
+        .filter(buffer -> buffer.arena() == ArenaKind.HOST)
+        .mapToLong(buffer -> buffer.offset() + buffer.bytes())
+        .max()
+        .orElse(0);
+  }
+
   /** {@return the streams that have work} */
   public ImmutableSet<StreamKind> streams() {
     return instructions.stream().map(Instruction::stream).collect(ImmutableSet.toImmutableSet());

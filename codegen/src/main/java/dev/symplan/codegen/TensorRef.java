@@ -22,6 +22,7 @@ public record TensorRef(ArenaKind arena, int index, long offset, TensorType type
     return switch (arena) {
       case SYMMETRIC -> "symm+0x" + start;
       case LOCAL -> "local+0x" + start;
+      case HOST -> "host+0x" + start;
       case EXTERNAL_INPUT -> "in" + index + (offset == 0 ? "" : "+0x" + start);
       case EXTERNAL_OUTPUT -> "out" + index + (offset == 0 ? "" : "+0x" + start);
     };

@@ -1,5 +1,6 @@
 package dev.symplan.ir;
 
+import com.google.common.collect.ImmutableList;
 import java.util.Arrays;
 import java.util.Optional;
 
@@ -17,7 +18,12 @@ public enum MemorySpace {
    * For graph inputs: an arena, which one the planner decides. Other values may take the memory
    * once the input was read for the last time, so it holds nothing of use after a run.
    */
-  DONATED("donated");
+  DONATED("donated"),
+  /**
+   * The host's memory, for what {@code symplan::offload} gives. Nothing but {@code symplan::reload}
+   * reads it.
+   */
+  HOST("host");
 
   private final String keyword;
 
@@ -28,6 +34,11 @@ public enum MemorySpace {
   /** {@return the word after {@code @} in a type; empty for {@link #ANY}} */
   public String keyword() {
     return keyword;
+  }
+
+  /** {@return the spaces that a caller can want for any input} */
+  public static ImmutableList<MemorySpace> choices() {
+    return ImmutableList.of(ANY, SYMMETRIC, LOCAL, EXTERNAL, DONATED);
   }
 
   public static Optional<MemorySpace> ofKeyword(String keyword) {

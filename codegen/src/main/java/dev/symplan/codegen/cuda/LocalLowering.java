@@ -2,6 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
@@ -13,6 +14,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.ForeachOps;
 import dev.symplan.ir.aten.Form;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.Optional;
 
@@ -20,6 +22,7 @@ import java.util.Optional;
 final class LocalLowering {
   /** Which implementation an op has. */
   private enum Family {
+    HOST_COPY("a copy by the copy engines"),
     JOIN("joined or copied"),
     PRODUCT("product"),
     POSITIONS("by position"),
@@ -38,7 +41,9 @@ final class LocalLowering {
 
     static Optional<Family> of(OpDef def) {
       var name = def.name().toString();
-      if (JOINS.contains(name)) {
+      if (def.has(OpTrait.HOST_COPY)) {
+        return Optional.of(HOST_COPY);
+      } else if (JOINS.contains(name)) {
         return Optional.of(JOIN);
       } else if (ProductLowering.supports(name)) {
         return Optional.of(PRODUCT);
@@ -113,6 +118,7 @@ final class LocalLowering {
 
   private void lower() {
     switch (Family.of(op.def()).orElseThrow(arguments::unsupported)) {
+      case HOST_COPY -> hostCopy();
       case JOIN -> joinOrCopy();
       case PRODUCT -> steps.addAll(ProductLowering.lower(rank, arguments));
       case POSITIONS -> steps.addAll(PositionOps.lower(rank, arguments));
@@ -129,6 +135,22 @@ final class LocalLowering {
         }
       }
     }
+  }
+
+  /** Both tensors lie alike, so gaps between elements are copied with them. */
+  private void hostCopy() {
+    var from = arguments.tensor("self");
+    var to = arguments.result();
+    if (!from.type().strides().equals(to.type().strides())) {
+      throw arguments.unsupported();
+    }
+    steps.add(
+        new DeviceStep.Copy(
+            op.stream(),
+            Address.of(rank, from),
+            Address.of(rank, to),
+            from.type().storageBytes(),
+            op.name()));
   }
 
   private void byRows() {

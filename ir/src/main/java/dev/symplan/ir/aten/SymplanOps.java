@@ -1,6 +1,8 @@
 package dev.symplan.ir.aten;
 
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
@@ -12,11 +14,11 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * Symplan's own ops: a copy, the border between two graphs of a program, a number that each rank
- * has another one of, collectives whose slices lie along any dimension of a tensor, and the
- * permutation, which PyTorch does not have. {@code config} names the algorithm, as in {@code
- * _c10d_functional}. A reduce_scatter with a {@code dtype} converts each element to that type
- * before it is reduced.
+ * Symplan's own ops: a copy, copies to the host's memory and back, the border between two graphs of
+ * a program, a number that each rank has another one of, collectives whose slices lie along any
+ * dimension of a tensor, and the permutation, which PyTorch does not have. {@code config} names the
+ * algorithm, as in {@code _c10d_functional}. A reduce_scatter with a {@code dtype} converts each
+ * element to that type before it is reduced.
  */
 final class SymplanOps {
   private SymplanOps() {}
@@ -28,6 +30,25 @@ final class SymplanOps {
                     .rule(
                         InferRule.single(
                             call -> OpResult.fresh(call.tensor("self").contiguous())))),
+            Table.single(
+                """
+                symplan::offload(Tensor self) -> Tensor
+                """,
+                call -> OpResult.fresh(within(call, false).withSpace(MemorySpace.HOST)),
+                OpTrait.HOST_COPY),
+            Table.single(
+                """
+                symplan::reload(Tensor self) -> Tensor
+                """,
+                call -> OpResult.fresh(within(call, true).withSpace(MemorySpace.ANY)),
+                OpTrait.HOST_COPY),
+            Table.ops(
+                """
+                symplan::await_copy(Tensor source, Tensor(a!) copy) -> ()
+                """,
+                SymplanOps::awaitCopy,
+                OpTrait.SIDE_EFFECT,
+                OpTrait.HOST_COPY_END),
             Table.ops(
                 """
                 symplan::border(str graph, int inputs, int outputs) -> ()
@@ -67,6 +88,27 @@ final class SymplanOps {
                 """,
                 (_, input) -> CollectiveOps.likeInput(input)))
         .flatMap(specs -> specs);
+  }
+
+  /** {@return the type of what is copied, which is in the host's memory or not} */
+  private static TensorType within(OpCall call, boolean host) {
+    var self = call.tensor("self");
+    if ((self.space() == MemorySpace.HOST) != host) {
+      throw new OpTypeException(
+          host ? "self is not in the host's memory" : "self is in the host's memory already");
+    }
+    return self;
+  }
+
+  private static List<OpResult> awaitCopy(OpCall call) {
+    var source = call.tensor("source");
+    var copy = call.tensor("copy");
+    if ((source.space() == MemorySpace.HOST) == (copy.space() == MemorySpace.HOST)
+        || source.dtype() != copy.dtype()
+        || !source.sizes().equals(copy.sizes())) {
+      throw new OpTypeException("copy is no copy of source in the other memory");
+    }
+    return List.of();
   }
 
   private static List<OpResult> border(OpCall call) {

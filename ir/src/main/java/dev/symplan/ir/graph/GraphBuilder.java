@@ -17,6 +17,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -81,6 +82,7 @@ public final class GraphBuilder {
 
   public Value input(String valueName, Type type, Span at) {
     var value = newValue(valueName, type, at, true);
+    refuseHost(type, valueName, at, "is an input");
     inputs.add(value);
     return value;
   }
@@ -104,6 +106,15 @@ public final class GraphBuilder {
     var typed = typed(def, args, results, at);
     var made = ImmutableList.<Value>builderWithExpectedSize(typed.types().size());
     results.forEach(this::refuseDonation);
+    if (!def.has(OpTrait.HOST_COPY)) {
+      results.forEach(
+          spec ->
+              refuseHost(
+                  spec.annotation().orElse(NoneType.NONE),
+                  spec.name(),
+                  spec.span(),
+                  "is no result of symplan::offload"));
+    }
     for (int i = 0; i < typed.types().size(); i++) {
       var spec = i < results.size() ? results.get(i) : ResultSpec.named("", at);
       var type = typed.types().get(i);
@@ -117,6 +128,9 @@ public final class GraphBuilder {
 
   /** Adds an output: a value, a number or {@code None}. */
   public void output(Arg output) {
+    if (output instanceof Arg.Ref(Value value)) {
+      refuseHost(value.type(), value.name(), value.span(), "is an output");
+    }
     outputs.add(output);
   }
 
@@ -143,6 +157,17 @@ public final class GraphBuilder {
               spec.span(),
               "'%s' is annotated @donated, but is not an input of the graph".formatted(spec.name()),
               "only inputs can be donated; remove @donated"));
+    }
+  }
+
+  private void refuseHost(Type type, String valueName, Span at, String why) {
+    if (type instanceof TensorType tensor && tensor.space() == MemorySpace.HOST) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.ANNOTATION_MISMATCH,
+              at,
+              "'%s' is annotated @host, but %s".formatted(valueName, why),
+              "remove @host; --memory-limit lets the planner move tensors to the host's memory"));
     }
   }
 

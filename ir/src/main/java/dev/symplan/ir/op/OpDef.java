@@ -3,6 +3,7 @@ package dev.symplan.ir.op;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
 import java.util.Optional;
 
 /**
@@ -89,6 +90,21 @@ public record OpDef(
   public Optional<ImmutableList<OpResult>> infer(ImmutableList<Arg> args) {
     var call = new OpCall(this, args);
     call.collective().ifPresent(CollectiveCall::check);
+    if (!has(OpTrait.HOST_COPY) && !has(OpTrait.HOST_COPY_END)) {
+      refuseHostMemory(args);
+    }
     return rule.map(r -> ImmutableList.copyOf(r.infer(call)));
+  }
+
+  private static void refuseHostMemory(ImmutableList<Arg> args) {
+    for (var arg : args) {
+      for (var value : arg.operands()) {
+        if (value.isTensor() && value.tensor().space() == MemorySpace.HOST) {
+          throw new OpTypeException(
+              "'%s' is in the host's memory".formatted(value.name()),
+              "only symplan::reload reads what symplan::offload gives");
+        }
+      }
+    }
   }
 }

@@ -24,6 +24,10 @@ public enum OpTrait {
   SIDE_EFFECT,
   /** Nothing moves across it: another graph of the program begins after it. */
   BORDER,
+  /** Begins a copy between device and host memory on a stream of its own; another op ends it. */
+  HOST_COPY,
+  /** Waits for the end of a {@link #HOST_COPY}. */
+  HOST_COPY_END,
   /** Its result is the tensors of its first argument, side by side along {@code dim}. */
   CONCATENATION,
   /** Scaled dot-product attention, or its gradients. */

@@ -94,7 +94,7 @@ public record Signature(ImmutableList<Slot> inputs, ImmutableList<Slot> outputs)
 
   private static Use useOfOutput(TensorRef ref, int index) {
     return switch (ref.arena()) {
-      case SYMMETRIC, LOCAL -> copied(ref);
+      case SYMMETRIC, LOCAL, HOST -> copied(ref);
       case EXTERNAL_INPUT -> new Use.OfInput(ref.index(), ref.offset());
       case EXTERNAL_OUTPUT ->
           ref.index() == index ? new Use.Direct() : new Use.OfOutput(ref.index(), ref.offset());

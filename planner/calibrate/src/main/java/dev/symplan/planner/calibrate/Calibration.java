@@ -175,6 +175,7 @@ public record Calibration(
         machine.hostsPerDomain(),
         machine.link(),
         machine.network(),
+        machine.hostLink(),
         machine.memoryRate(),
         machine.compute(),
         machine.launchMicros(),

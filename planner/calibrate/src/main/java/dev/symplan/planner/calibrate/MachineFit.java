@@ -70,6 +70,7 @@ final class MachineFit {
         base.hostsPerDomain(),
         base.link(),
         network(launch),
+        base.hostLink(),
         memory.orElse(base.memoryRate()),
         new Compute(
             matrix.orElse(base.compute().matrixRate()),

@@ -106,6 +106,9 @@ public final class PlanFile {
     writeSize(json, "symmetric", plan.symmetric());
     writeReordering(json, plan.reordering());
     writeFrontier(json, plan.frontier());
+    if (plan.least().isPresent()) {
+      json.writeNumberField("least_bytes", plan.least().getAsLong());
+    }
     writeInts(json, "plan_of_rank", plan.planOfRank().asList());
     json.writeArrayFieldStart("rewrites");
     for (var rewrite : plan.rewrites()) {

@@ -47,6 +47,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -167,6 +168,9 @@ final class PlanFileReader {
         root.get("rewrites").list(PlanFileReader::rewrite),
         reordering(root.get("reordering")),
         frontier(root.get("frontier")),
+        root.find("least_bytes")
+            .map(field -> OptionalLong.of(field.integer()))
+            .orElseGet(OptionalLong::empty),
         ImmutableList.of());
   }
 

@@ -2,12 +2,15 @@ package dev.symplan.planner.pipeline;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.graph.RankAgreement;
 import dev.symplan.ir.graph.RankNumbers;
 import dev.symplan.ir.joint.BorderCheck;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.Facts;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
@@ -38,6 +41,7 @@ final class CheckProgram extends ProgramPass {
     sink.throwIfErrors();
     BorderCheck.check(distinct, sink);
     Groups.check(program.groups(), graphOfRank, sink);
+    distinct.forEach(graph -> refuseHostCopies(graph, sink));
     distinct.forEach(graph -> RankNumbers.check(graph, graphOfRank.size(), sink));
     sink.throwIfErrors();
     SpaceChoice.checkNames(context.options(), distinct);
@@ -58,6 +62,20 @@ final class CheckProgram extends ProgramPass {
             .map(own -> new GraphState(own, Facts.NONE))
             .collect(ImmutableList.toImmutableList());
     return new PlanState(stages, state.facts());
+  }
+
+  /** Planning again may put something between a copy and what waits for it. */
+  private static void refuseHostCopies(Graph graph, DiagnosticSink sink) {
+    graph.ops().stream()
+        .filter(op -> op.def().has(OpTrait.HOST_COPY) || op.def().has(OpTrait.HOST_COPY_END))
+        .forEach(
+            op ->
+                sink.report(
+                    Diagnostic.error(
+                        DiagnosticCode.UNSUPPORTED,
+                        op.span(),
+                        "%s is for plans, not for graphs".formatted(op.def().name()),
+                        "--memory-limit lets the planner move tensors to the host's memory")));
   }
 
   private static Analyses analyses(Graph graph, PassContext context) {

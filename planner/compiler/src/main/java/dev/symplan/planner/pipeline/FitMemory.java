@@ -13,7 +13,10 @@ import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Collective;
-import dev.symplan.planner.pass.order.Recomputation;
+import dev.symplan.planner.pass.order.PeakReduction;
+import dev.symplan.planner.pass.order.PeakReduction.Made;
+import dev.symplan.planner.pass.order.PeakReduction.Offloaded;
+import dev.symplan.planner.pass.order.PeakReduction.Recomputed;
 import dev.symplan.planner.pass.place.AllocateMemory;
 import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.Buffer;
@@ -25,14 +28,20 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.OptionalLong;
+import java.util.stream.Stream;
 
 /**
- * Computes tensors again until the plan takes no more memory than the caller allows. {@link
- * Recomputation} works on a prediction; what counts is what the arenas of a draft really take.
+ * Moves tensors to the host's memory, or computes them again, until the plan takes no more memory
+ * than the caller allows. {@link PeakReduction} works on a prediction; what counts is what the
+ * arenas of a draft really take.
  */
 final class FitMemory extends GraphPass {
-  /** The tensors that are computed again. */
-  static final Fact<ImmutableList<Rewrite>> RECOMPUTED = Fact.lasting("recomputed");
+  /** The tensors that give up their memory. */
+  static final Fact<ImmutableList<Rewrite>> GIVEN_UP = Fact.lasting("given-up");
+
+  /** The least memory that would do, where the limit is short. */
+  static final Fact<OptionalLong> LEAST = Fact.lasting("least-memory");
 
   /** The number of corrections of the prediction. */
   private static final int MAX_DRAFTS = 12;
@@ -41,7 +50,7 @@ final class FitMemory extends GraphPass {
   private final AllocateMemory allocate = new AllocateMemory();
 
   FitMemory(ImmutableList<GraphPass> draft) {
-    super("recompute", facts(), facts(RECOMPUTED));
+    super("recompute", facts(), facts(GIVEN_UP, LEAST));
     this.draft = draft;
   }
 
@@ -92,21 +101,27 @@ final class FitMemory extends GraphPass {
   public GraphState run(GraphState state, PassContext context) {
     var limit = context.options().memoryLimit();
     return limit.isEmpty()
-        ? state.with(RECOMPUTED, ImmutableList.of())
+        ? state.with(GIVEN_UP, ImmutableList.of()).with(LEAST, OptionalLong.empty())
         : fit(state, limit.getAsLong(), context);
   }
 
   private GraphState fit(GraphState state, long limit, PassContext context) {
     var near = lower(state, limit, limit, context);
-    if (needed(near) <= limit) {
-      return near;
+    if (near.get(GIVEN_UP).isEmpty() && needed(near) <= limit) {
+      return near.with(LEAST, OptionalLong.empty());
     }
-    // Other tensors may go if all that can go do.
-    var lowest = lower(state, limit, 0, context);
+    // What it takes if all that can go does.
+    var lowest = lower(state, 0, 0, context);
     if (needed(lowest) > limit) {
       throw tooLarge(lowest, limit);
     }
-    return lowest;
+    var fits =
+        Stream.of(near)
+            .filter(draft -> needed(draft) <= limit)
+            .findFirst()
+            .orElseGet(() -> lower(state, limit, 0, context));
+    var chosen = needed(fits) <= limit ? fits : lowest;
+    return chosen.with(LEAST, OptionalLong.of(Math.min(needed(chosen), needed(lowest))));
   }
 
   /**
@@ -117,7 +132,8 @@ final class FitMemory extends GraphPass {
   private GraphState lower(GraphState state, long limit, long aim, PassContext context) {
     var now = place(state, limit, context);
     var lowest = now;
-    var made = new ArrayList<Rewrite>();
+    var made = new ArrayList<List<Made>>();
+    now.classes().forEach(_ -> made.add(List.of()));
     for (int i = 0; i < MAX_DRAFTS && needed(lowest) > limit; i++) {
       var graphs = ImmutableList.<Graph>builder();
       boolean changed = false;
@@ -126,32 +142,41 @@ final class FitMemory extends GraphPass {
         var own = now.analyses().get(c);
         long over = needed(now, now.get(AllocateMemory.PLACED).get(c)) - aim;
         var lowered =
-            Recomputation.lower(
-                own, context.costs(), gathers, Recomputation.peak(own) - Math.max(0, over));
+            PeakReduction.lower(
+                own,
+                context.costs(),
+                gathers,
+                made.get(c),
+                PeakReduction.peak(own) - Math.max(0, over));
         graphs.add(lowered.graph());
-        changed |= lowered.graph() != own.graph();
-        lowered.made().forEach(again -> made.add(rewrite(again)));
+        changed |= !lowered.graph().ops().equals(own.graph().ops());
+        made.set(c, lowered.made());
       }
       if (!changed) {
         break;
       }
       now =
           place(now.withGraphs(graphs.build()), limit, context)
-              .with(RECOMPUTED, ImmutableList.copyOf(made));
+              .with(
+                  GIVEN_UP,
+                  made.stream()
+                      .flatMap(List::stream)
+                      .map(FitMemory::rewrite)
+                      .collect(ImmutableList.toImmutableList()));
       lowest = needed(now) < needed(lowest) ? now : lowest;
     }
-    return lowest.facts().find(RECOMPUTED).isPresent()
+    return lowest.facts().find(GIVEN_UP).isPresent()
         ? lowest
-        : lowest.with(RECOMPUTED, ImmutableList.of());
+        : lowest.with(GIVEN_UP, ImmutableList.of());
   }
 
   /** The facts that make two gathers cost the same. */
   private record Gather(String group, TensorType shard) {}
 
   /** Gathers of one tensor, by the variants of a draft; compute may hide them, or not. */
-  private static Recomputation.Gathers gathers(GraphState placed, PassContext context) {
+  private static PeakReduction.Gathers gathers(GraphState placed, PassContext context) {
     if (placed.classes().size() > 1) {
-      return Recomputation.Gathers.NEVER;
+      return PeakReduction.Gathers.NEVER;
     }
     var micros = new HashMap<Gather, Double>();
     var collectives = placed.analyses().getFirst().collectives();
@@ -197,23 +222,33 @@ final class FitMemory extends GraphPass {
     return needed(alone) < needed(made) ? alone : made;
   }
 
-  private static Rewrite rewrite(Recomputation.Made again) {
+  private static Rewrite rewrite(Made made) {
     return new Rewrite(
-        Rewrite.Action.RECOMPUTED,
+        switch (made) {
+          case Recomputed _ -> Rewrite.Action.RECOMPUTED;
+          case Offloaded _ -> Rewrite.Action.OFFLOADED;
+        },
         ImmutableList.of(
-            new Rewrite.Member(
-                again.value().name(), again.value().span().toString(), again.bytes())),
-        again.ops(),
+            new Rewrite.Member(made.value().name(), made.value().span().toString(), made.bytes())),
+        switch (made) {
+          case Recomputed again -> again.ops();
+          case Offloaded _ -> 2;
+        },
         Rewrite.Reason.MEMORY_LIMIT,
-        "%s%s before %s"
-            .formatted(
-                Units.count(again.ops(), "op"),
-                again.gathers() == 0
-                    ? ""
-                    : ", with %s,".formatted(Units.count(again.gathers(), "gather")),
-                again.reader()),
+        switch (made) {
+          case Recomputed again ->
+              "%s%s before %s"
+                  .formatted(
+                      Units.count(again.ops(), "op"),
+                      again.gathers() == 0
+                          ? ""
+                          : ", with %s,".formatted(Units.count(again.gathers(), "gather")),
+                      again.reader());
+          case Offloaded moved ->
+              "%s, %s on the link".formatted(moved.reader(), Units.micros(moved.linkMicros()));
+        },
         0,
-        again.micros());
+        made.micros());
   }
 
   private static CompileException tooLarge(GraphState lowest, long limit) {

@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.OptionalLong;
 
 /**
  * Puts the plan together, with the digest of what the ranks must agree on. The symmetric arena is
@@ -36,7 +37,7 @@ public final class SealPlan extends ProgramPass {
           RewriteSearch.BUCKETS,
           RewriteSearch.CHUNKS,
           RewriteSearch.HIERARCHIES,
-          FitMemory.RECOMPUTED);
+          FitMemory.GIVEN_UP);
 
   SealPlan() {
     super(
@@ -44,6 +45,7 @@ public final class SealPlan extends ProgramPass {
         ImmutableSet.<Fact<?>>builder()
             .addAll(REWRITES)
             .add(
+                FitMemory.LEAST,
                 OrderSearch.ORDER,
                 OrderSearch.FRONTIER,
                 AllocateMemory.SYMMETRIC_ARENA,
@@ -106,6 +108,7 @@ public final class SealPlan extends ProgramPass {
             .collect(toImmutableList()),
         slowest.get(OrderSearch.ORDER),
         slowest.get(OrderSearch.FRONTIER),
+        stages.size() == 1 ? slowest.get(FitMemory.LEAST) : OptionalLong.empty(),
         context.warnings());
   }
 

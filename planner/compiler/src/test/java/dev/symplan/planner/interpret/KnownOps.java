@@ -20,7 +20,10 @@ final class KnownOps {
   /** Carries out an op that is no collective. Its results have their places. */
   static void carryOut(Op op, Rank rank, Random order) {
     switch (op.def().name().toString()) {
-      case "symplan::stage", "aten::clone" -> copy(op, op.operands().getFirst(), op.result(), rank);
+      // The copy that it waits for has written all.
+      case "symplan::await_copy" -> {}
+      case "symplan::stage", "symplan::offload", "symplan::reload", "aten::clone" ->
+          copy(op, op.operands().getFirst(), op.result(), rank);
       case "aten::copy_" -> copy(op, op.operands().get(1), op.operands().getFirst(), rank);
       case "aten::contiguous", "aten::reshape" -> copyUnlessView(op, rank);
       case "prims::convert_element_type", "aten::_to_copy" -> convert(op, rank);

@@ -5,6 +5,7 @@ import static dev.symplan.planner.interpret.Unsafe.require;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Protocol.Slice;
 import dev.symplan.planner.machine.Protocol.Whose;
@@ -97,7 +98,7 @@ final class PlanRun {
     compute.add(new Begin());
     for (var step : own.steps()) {
       switch (step) {
-        case Step.Compute(int op) -> compute.add(new Compute(new int[] {op}));
+        case Step.Compute(int op) -> compute(rank, op);
         case Step.Fused(var ops) -> compute.add(new Compute(ops.toArray()));
         case Step.Join(int k) -> compute.add(new Await("done " + rank + " " + k));
         case Step.Start(int k) -> {
@@ -114,6 +115,25 @@ final class PlanRun {
       }
     }
     compute.add(new End());
+  }
+
+  /** Copies between device and host memory run in a stream of their own. */
+  private void compute(int rank, int index) {
+    var op = plan.forRank(rank).graph().ops().get(index);
+    var compute = thread(rank, StreamKind.COMPUTE);
+    if (op.def().has(OpTrait.HOST_COPY_END)) {
+      compute.add(new Await("copied " + rank + " " + op.operands().getLast().id()));
+      return;
+    }
+    var run = new Compute(new int[] {index});
+    if (op.def().has(OpTrait.HOST_COPY)) {
+      compute.add(new Signal("copy " + rank + " " + index));
+      thread(rank, StreamKind.COPY).add(new Await("copy " + rank + " " + index));
+      thread(rank, StreamKind.COPY).add(run);
+      thread(rank, StreamKind.COPY).add(new Signal("copied " + rank + " " + op.result().id()));
+    } else {
+      compute.add(run);
+    }
   }
 
   void run() {

@@ -40,6 +40,7 @@ final class PlannedRank extends Rank {
   private final int[] opOf;
   private final Bytes symmetric;
   private final Bytes local;
+  private final Bytes host;
 
   PlannedRank(Plan whole, int number, GraphRun reference, long seed, Random random) {
     super(number);
@@ -58,6 +59,7 @@ final class PlannedRank extends Rank {
     }
     this.symmetric = new Bytes(whole.symmetric().bytes());
     this.local = new Bytes(plan.local().bytes());
+    this.host = new Bytes(plan.hostBytes());
     var external = new @Nullable Bytes[plan.buffers().size()];
     for (var value : plan.graph().values()) {
       var placement = plan.placement(value);
@@ -71,6 +73,7 @@ final class PlannedRank extends Rank {
             switch (buffer.arena()) {
               case SYMMETRIC -> symmetric;
               case LOCAL -> local;
+              case HOST -> host;
               case EXTERNAL_INPUT, EXTERNAL_OUTPUT ->
                   Objects.requireNonNull(external[placement.buffer()]);
             };
@@ -89,6 +92,7 @@ final class PlannedRank extends Rank {
   void begin() {
     symmetric.spoil();
     local.spoil();
+    host.spoil();
     for (int i = 0; i < plan.graph().inputs().size(); i++) {
       var input = plan.graph().inputs().get(i);
       places[input.id()] = planned[input.id()] == null ? null : planned(input).copy();
@@ -101,6 +105,7 @@ final class PlannedRank extends Rank {
     checkKept();
     symmetric.spoil();
     local.spoil();
+    host.spoil();
   }
 
   private long pitch(Plan whole, Placement placement) {

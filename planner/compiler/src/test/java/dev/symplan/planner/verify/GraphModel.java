@@ -345,6 +345,9 @@ final class GraphModel {
       carryOutUnruled(index, memory);
       return;
     }
+    if (op.def().has(OpTrait.HOST_COPY_END)) {
+      return;
+    }
     boolean joins = op.def().has(OpTrait.CONCATENATION);
     if (Rows.of(op) > 0 && !joins || op.def().has(OpTrait.ELEMENTWISE)) {
       byRows(memory, backwards, Rows.of(op), index);
@@ -396,7 +399,9 @@ final class GraphModel {
       if (numbers.length == 0) {
         continue;
       }
-      if (name.equals("symplan::stage") || name.equals("aten::clone")) {
+      if (name.equals("symplan::stage")
+          || name.equals("aten::clone")
+          || op.def().has(OpTrait.HOST_COPY)) {
         numbers = inputs.getFirst();
       } else if (name.equals("aten::copy_")) {
         numbers = inputs.get(1);

@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.CollectivePlan;
@@ -102,7 +103,7 @@ final class PeerOracle {
               ? ops(rankPlan.steps().get(s + 1))
               : ImmutableIntArray.of();
       switch (step) {
-        case Step.Compute _, Step.Fused _ -> ops(step).forEach(op -> compute.add(new Op(op, -1)));
+        case Step.Compute _, Step.Fused _ -> ops(step).forEach(op -> compute(rank, op));
         case Step.Join(int k) -> compute.add(new Await("done " + rank + " " + k));
         case Step.Start(int k) -> {
           var collective = rankPlan.collectives().get(k);
@@ -123,6 +124,24 @@ final class PeerOracle {
       }
     }
     compute.add(new All());
+  }
+
+  /** Copies between device and host memory run in a stream of their own. */
+  private void compute(int rank, int index) {
+    var op = plan.forRank(rank).graph().ops().get(index);
+    var compute = threads.get(thread(rank, StreamKind.COMPUTE));
+    if (op.def().has(OpTrait.HOST_COPY)) {
+      var side = threads.get(thread(rank, StreamKind.COPY));
+      compute.add(new Record("copy " + rank + " " + index));
+      side.add(new Await("copy " + rank + " " + index));
+      side.add(new Op(index, -1));
+      side.add(new Record("copied " + rank + " " + op.result().id()));
+      return;
+    }
+    if (op.def().has(OpTrait.HOST_COPY_END)) {
+      compute.add(new Await("copied " + rank + " " + op.operands().getLast().id()));
+    }
+    compute.add(new Op(index, -1));
   }
 
   private static ImmutableIntArray ops(Step step) {

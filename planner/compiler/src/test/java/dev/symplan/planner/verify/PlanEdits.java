@@ -348,6 +348,7 @@ final class PlanEdits {
         plan.rewrites(),
         plan.reordering(),
         plan.frontier(),
+        plan.least(),
         plan.warnings());
   }
 }

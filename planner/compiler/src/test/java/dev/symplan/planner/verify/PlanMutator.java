@@ -184,6 +184,7 @@ public final class PlanMutator {
         plan.rewrites(),
         plan.reordering(),
         plan.frontier(),
+        plan.least(),
         plan.warnings());
   }
 

@@ -102,6 +102,7 @@ final class PlannedRun implements GraphModel.Memory {
     }
     var symmetric = garbage(plan.symmetric().bytes());
     var local = garbage(rank.local().bytes());
+    var host = garbage(rank.hostBytes());
     int count = rank.placements().size();
     this.places = new @Nullable Place[count];
     this.taken = new boolean[count];
@@ -124,6 +125,7 @@ final class PlannedRun implements GraphModel.Memory {
             switch (buffer.arena()) {
               case SYMMETRIC -> symmetric;
               case LOCAL -> local;
+              case HOST -> host;
               case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> external[placement.buffer()];
             };
         long offset = placement.offset() + shift(plan, number, placement);
@@ -289,7 +291,7 @@ final class PlannedRun implements GraphModel.Memory {
           if (rank.graph().ops().get(op).def().has(OpTrait.BORDER)) {
             fill(op);
           }
-          carryOut(op, null);
+          compute(op);
         }
         case Step.Fused(var ops) -> fused(ops.toArray());
         case Step.Start(int k) -> start(k);
@@ -321,14 +323,37 @@ final class PlannedRun implements GraphModel.Memory {
   }
 
   /** Whether the work of a side stream is put off as long as the steps allow. */
-  private boolean late(int k) {
+  private boolean late(StreamKind stream, int number) {
     return switch (mode) {
       case 0 -> false;
       case 1 -> true;
-      case 2 -> rank.collectives().get(k).stream() == StreamKind.COMM;
-      case 3 -> rank.collectives().get(k).stream() == StreamKind.COPY;
-      default -> (k + mode) % 2 == 0;
+      case 2 -> stream == StreamKind.COMM;
+      case 3 -> stream == StreamKind.COPY;
+      default -> (number + mode) % 2 == 0;
     };
+  }
+
+  /** A copy between device and host memory runs until something waits for it. */
+  private void compute(int op) {
+    var graphOp = rank.graph().ops().get(op);
+    if (graphOp.def().has(OpTrait.HOST_COPY)) {
+      var queue = queues.get(StreamKind.COPY);
+      queue.add(~op);
+      if (late(StreamKind.COPY, op)) {
+        model.spoil(this, graphOp.result());
+      } else {
+        flush(queue, ~op);
+      }
+      return;
+    }
+    if (graphOp.def().has(OpTrait.HOST_COPY_END)) {
+      int begun = opOf[graphOp.operands().getLast().id()];
+      var queue = queues.get(StreamKind.COPY);
+      if (queue.contains(~begun)) {
+        flush(queue, ~begun);
+      }
+    }
+    carryOut(op, null);
   }
 
   private void start(int k) {
@@ -341,7 +366,7 @@ final class PlannedRun implements GraphModel.Memory {
       return;
     }
     queues.get(collective.stream()).add(k);
-    if (!late(k)) {
+    if (!late(collective.stream(), k)) {
       flush(k);
     } else if (!collective.inPlace()) {
       // A peer may have begun to write already.
@@ -381,12 +406,23 @@ final class PlannedRun implements GraphModel.Memory {
   }
 
   private void flush(int k) {
-    var queue = queues.get(rank.collectives().get(k).stream());
-    while (!done[k]) {
-      int next = Objects.requireNonNull(queue.poll());
-      carryOut(rank.collectives().get(next).op(), rank.collectives().get(next));
-      done[next] = true;
+    if (!done[k]) {
+      flush(queues.get(rank.collectives().get(k).stream()), k);
     }
+  }
+
+  /** Carries out what a stream has up to a collective, or a copy: its op's complement. */
+  private void flush(Deque<Integer> queue, int until) {
+    int next;
+    do {
+      next = Objects.requireNonNull(queue.poll());
+      if (next < 0) {
+        carryOut(~next, null);
+      } else {
+        carryOut(rank.collectives().get(next).op(), rank.collectives().get(next));
+        done[next] = true;
+      }
+    } while (next != until);
   }
 
   private void fused(int[] indices) {

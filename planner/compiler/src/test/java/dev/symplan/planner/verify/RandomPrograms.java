@@ -130,7 +130,7 @@ public final class RandomPrograms {
         CompileOptions.DEFAULT
             .withRanks(4)
             .withMulticast(true)
-            .withInputs(MemorySpace.values()[random.nextInt(MemorySpace.values().length)])
+            .withInputs(MemorySpace.choices().get(random.nextInt(MemorySpace.choices().size())))
             .withOutputs(PLACES.get(random.nextInt(PLACES.size())))
             .withOverlap(random.nextInt(4) > 0)
             .withVariants(variants(random));

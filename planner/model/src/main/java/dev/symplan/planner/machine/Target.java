@@ -25,6 +25,7 @@ import org.jspecify.annotations.Nullable;
  *     can address each other's memory
  * @param link one GPU's way to its peers in its domain
  * @param network one GPU's way to other domains
+ * @param hostLink one GPU's way to the memory of its host
  * @param memoryRate GB/s of device memory
  * @param compute the compute rates of one GPU
  * @param launchMicros the cost of one more kernel of a collective
@@ -48,6 +49,7 @@ public record Target(
     int hostsPerDomain,
     Link link,
     Network network,
+    Link hostLink,
     double memoryRate,
     Compute compute,
     double launchMicros,
@@ -169,6 +171,7 @@ public record Target(
         hostsPerDomain,
         link,
         network,
+        hostLink,
         memoryRate,
         compute,
         launchMicros,
@@ -185,13 +188,17 @@ public record Target(
   }
 
   /**
-   * One GPU's way to its peers.
+   * One GPU's way to its peers, or to its host.
    *
    * @param sendRate GB/s out of it, all peers together
    * @param receiveRate GB/s into it
-   * @param latencyMicros until a byte that one GPU writes is seen by another
+   * @param latencyMicros until a byte that one GPU writes is seen by another; until the first byte
+   *     of a copy has come
    */
   public record Link(double sendRate, double receiveRate, double latencyMicros) {
+    /** PCIe 5.0 with 16 lanes, as published, less what its packets take; the latency is assumed. */
+    public static final Link PCIE_5 = new Link(55, 55, 10);
+
     public Link {
       positive("send rate", sendRate);
       positive("receive rate", receiveRate);

@@ -15,6 +15,7 @@ import dev.symplan.planner.file.JsonLayout;
 import dev.symplan.planner.machine.Target.Contention;
 import dev.symplan.planner.machine.Target.Curve;
 import dev.symplan.planner.machine.Target.Knots;
+import dev.symplan.planner.machine.Target.Link;
 import dev.symplan.planner.machine.Target.Network;
 import dev.symplan.planner.machine.Target.Protocols;
 import java.io.IOException;
@@ -117,11 +118,10 @@ public final class TargetFile {
       }
       json.writeEndObject();
     }
-    json.writeObjectFieldStart("link");
-    number(json, "send_gbps", target.link().sendRate());
-    number(json, "receive_gbps", target.link().receiveRate());
-    number(json, "latency_us", target.link().latencyMicros());
-    json.writeEndObject();
+    link(json, "link", target.link());
+    if (!target.hostLink().equals(Link.PCIE_5)) {
+      link(json, "host_link", target.hostLink());
+    }
     number(json, "memory_gbps", target.memoryRate());
     number(json, "matrix_tflops", target.compute().matrixRate());
     number(json, "matrix_f32_tflops", target.compute().matrixF32Rate());
@@ -195,6 +195,14 @@ public final class TargetFile {
     }
     json.writeBooleanField("measured", curve.measured());
     json.writeStringField("source", curve.source());
+    json.writeEndObject();
+  }
+
+  private static void link(JsonGenerator json, String name, Link link) throws IOException {
+    json.writeObjectFieldStart(name);
+    number(json, "send_gbps", link.sendRate());
+    number(json, "receive_gbps", link.receiveRate());
+    number(json, "latency_us", link.latencyMicros());
     json.writeEndObject();
   }
 

@@ -36,6 +36,7 @@ final class TargetFileReader {
       ImmutableSet.of(
           "link",
           "network",
+          "host_link",
           "memory_gbps",
           "matrix_tflops",
           "matrix_f32_tflops",
@@ -88,6 +89,7 @@ final class TargetFileReader {
         optional("hosts_per_domain", f -> count(f, MAX_RANKS), Target::hostsPerDomain).orElse(1),
         field("link", TargetFileReader::link, Target::link),
         optional("network", TargetFileReader::network, Target::network).orElse(Network.NDR),
+        optional("host_link", TargetFileReader::link, Target::hostLink).orElse(Link.PCIE_5),
         field("memory_gbps", TargetFileReader::positive, Target::memoryRate),
         compute(),
         field("launch_us", TargetFileReader::notNegative, Target::launchMicros),

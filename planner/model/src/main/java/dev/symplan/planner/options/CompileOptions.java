@@ -37,7 +37,7 @@ import java.util.function.Consumer;
  * @param reorderBudget by which part of its predicted time a balanced plan may get longer for an
  *     order of the ops that needs less memory; empty to keep the given order
  * @param memoryLimit how many bytes a rank's arenas, inputs and outputs may take together; tensors
- *     are computed again if they would take more
+ *     move to the host's memory, or are computed again, if they would take more
  * @param acrossGraphs whether ops may move from one graph of a program into another, so that a
  *     session can only run all of them at once
  * @param backend which variants there are to choose from
@@ -100,6 +100,11 @@ public record CompileOptions(
     if (ranks < 0 || ranks > ProcessGroup.MAX_RANKS) {
       throw new IllegalArgumentException(
           "ranks must be 0 to %s, not %s".formatted(ProcessGroup.MAX_RANKS, ranks));
+    }
+    if (inputs == MemorySpace.HOST
+        || outputs == MemorySpace.HOST
+        || spaces.containsValue(MemorySpace.HOST)) {
+      throw new IllegalArgumentException("inputs and outputs cannot be in the host's memory");
     }
     if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
       throw new IllegalArgumentException(

@@ -8,6 +8,8 @@ public enum ArenaKind {
   SYMMETRIC,
   /** The rank's own memory, owned by the plan. */
   LOCAL,
+  /** Pinned memory of the rank's host, owned by the plan: only copies to it and back touch it. */
+  HOST,
   /** A graph input in memory of the caller. */
   EXTERNAL_INPUT,
   /** A graph output in memory of the caller. */
@@ -15,6 +17,11 @@ public enum ArenaKind {
 
   public String text() {
     return Ascii.toLowerCase(name());
+  }
+
+  /** {@return whether it is device memory that the plan owns} */
+  public boolean isPlanned() {
+    return this == SYMMETRIC || this == LOCAL;
   }
 
   public boolean isExternal() {

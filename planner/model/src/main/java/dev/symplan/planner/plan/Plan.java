@@ -9,6 +9,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Topology;
+import java.util.OptionalLong;
 
 /**
  * A compiled program: where every tensor lives, and which algorithm each collective runs.
@@ -29,6 +30,8 @@ import dev.symplan.planner.machine.Topology;
  * @param rewrites which collectives of the source became others, or could have, and why
  * @param reordering the decision about the order of the ops
  * @param frontier the plans between which the caller could choose
+ * @param least the least memory that would do, in bytes, as the caller's limit counts it: arenas in
+ *     device memory, inputs and outputs of the rank that needs most; empty where no limit was short
  * @param warnings the warnings of the compiler; not part of the plan file
  */
 public record Plan(
@@ -45,6 +48,7 @@ public record Plan(
     ImmutableList<Rewrite> rewrites,
     OrderDecision reordering,
     Frontier frontier,
+    OptionalLong least,
     ImmutableList<Diagnostic> warnings) {
 
   public Plan {

@@ -37,13 +37,22 @@ public record RankPlan(
   public long maxLive() {
     var change = new long[steps.size() + 3];
     for (var buffer : buffers) {
-      if (!buffer.arena().isExternal()) {
+      if (buffer.arena().isPlanned()) {
         change[buffer.first() + 1] += buffer.alignedBytes();
         change[buffer.last() + 2] -= buffer.alignedBytes();
       }
     }
     Arrays.parallelPrefix(change, Long::sum);
     return Longs.max(change);
+  }
+
+  /** {@return the bytes of host memory that the rank needs for what is offloaded} */
+  public long hostBytes() {
+    return buffers.stream()
+        .filter(buffer -> buffer.arena() == ArenaKind.HOST)
+        .mapToLong(buffer -> buffer.offset() + buffer.alignedBytes())
+        .max()
+        .orElse(0);
   }
 
   /** {@return the collective in whose kernel a step runs, or -1; see {@link Epilogue}} */

@@ -4,10 +4,10 @@ import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 
 /**
- * The decision about rewriting some collectives, or about computing a tensor again.
+ * The decision about rewriting some collectives, or about a tensor that gives up its memory.
  *
  * @param members the collectives of the source, as in the first rank's graph, or the tensor
- * @param pieces how many collectives they became, or how many ops compute the tensor again
+ * @param pieces how many collectives they became, or how many ops, or copies, give the tensor again
  * @param detail the facts behind the reason, for people
  * @param beforeMicros the predicted time of the members as they were, copies and hidden time
  *     included; 0 if it was not asked
@@ -50,7 +50,9 @@ public record Rewrite(
     /** The member was left as one collective between all ranks. */
     FLAT,
     /** The member's memory ends at the peak, and ops compute it again afterwards. */
-    RECOMPUTED;
+    RECOMPUTED,
+    /** The member's memory ends at the peak, and a copy comes back from the host's memory. */
+    OFFLOADED;
 
     public String text() {
       return Ascii.toLowerCase(name());
@@ -114,16 +116,22 @@ public record Rewrite(
           case CHUNKED, WHOLE -> Action.WHOLE;
           case FOLDED, UNFOLDED -> Action.UNFOLDED;
           case HIERARCHICAL, FLAT -> Action.FLAT;
-          case RECOMPUTED -> throw new IllegalStateException("nothing takes a recomputation back");
+          case RECOMPUTED, OFFLOADED ->
+              throw new IllegalStateException("nothing takes it back that memory was short");
         };
     int whole = action == Action.MERGED ? members.size() : 1;
     return new Rewrite(left, members, whole, why, facts, beforeMicros, afterMicros);
   }
 
+  /** {@return whether a tensor gives up its memory at the peak} */
+  public boolean freesMemory() {
+    return action == Action.RECOMPUTED || action == Action.OFFLOADED;
+  }
+
   /** {@return whether the planned graph differs from the source by it} */
   public boolean made() {
     return switch (action) {
-      case MERGED, CHUNKED, FOLDED, HIERARCHICAL, RECOMPUTED -> true;
+      case MERGED, CHUNKED, FOLDED, HIERARCHICAL, RECOMPUTED, OFFLOADED -> true;
       case APART, WHOLE, UNFOLDED, FLAT -> false;
     };
   }

@@ -1,6 +1,7 @@
 package dev.symplan.planner.cost;
 
 import com.google.common.math.IntMath;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
@@ -184,6 +185,17 @@ public final class CostModel {
     return target.launchMicros();
   }
 
+  /**
+   * {@return the time of a copy of a tensor between device and host memory, by itself}
+   *
+   * @param copy the result of the copy
+   */
+  public double hostCopyMicros(TensorType copy) {
+    var link = target.hostLink();
+    double rate = copy.space() == MemorySpace.HOST ? link.sendRate() : link.receiveRate();
+    return link.latencyMicros() + copy.storageBytes() / (1e3 * rate);
+  }
+
   /** {@return the time of a copy within one rank's memory} */
   public double copyMicros(long bytes) {
     return kernelMicros(2 * bytes);
@@ -209,7 +221,10 @@ public final class CostModel {
 
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
   public double computeMicros(Op op) {
-    if (op.def().has(OpTrait.BORDER)) {
+    // Copies of the host's memory take a stream of their own: see Timeline.
+    if (op.def().has(OpTrait.BORDER)
+        || op.def().has(OpTrait.HOST_COPY)
+        || op.def().has(OpTrait.HOST_COPY_END)) {
       return 0;
     }
     long bytes = readBy(op) + bytesOf(op.results());

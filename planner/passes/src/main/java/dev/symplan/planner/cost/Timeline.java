@@ -1,8 +1,14 @@
 package dev.symplan.planner.cost;
 
+import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
 
 /**
  * The predicted time of a schedule, as its steps are issued: compute runs step by step; a side
@@ -13,7 +19,11 @@ public final class Timeline {
   /** A collective that ran for so many times its predicted time will be done. */
   private static final double CERTAINTY = 2;
 
+  /** When a copy between device and host memory begins and ends, in µs. */
+  public record Copy(double begin, double end) {}
+
   private final CostModel costs;
+  private final Map<Value, Copy> copies = new HashMap<>();
   private final EnumMap<StreamKind, Double> free = new EnumMap<>(StreamKind.class);
   private final double[] begin;
   private final double[] transfer;
@@ -26,6 +36,33 @@ public final class Timeline {
     this.costs = costs;
     this.transfer = transfer;
     this.begin = new double[transfer.length];
+  }
+
+  /**
+   * Takes in a local op of so many µs. A copy between device and host memory begins on its stream,
+   * and compute waits where the graph does.
+   */
+  public void local(Op op, double micros) {
+    if (op.def().has(OpTrait.HOST_COPY)) {
+      double from = Math.max(now, free.getOrDefault(StreamKind.COPY, 0.0));
+      double to = from + costs.hostCopyMicros(op.result().tensor());
+      copies.put(op.result(), new Copy(from, to));
+      free.put(StreamKind.COPY, to);
+    } else if (op.def().has(OpTrait.HOST_COPY_END)) {
+      var copy = copies.getOrDefault(op.operands().getLast(), new Copy(now, now));
+      double beside = Math.max(0, now - copy.begin());
+      now =
+          Math.max(now, copy.begin())
+              + costs.exposedMicros(Variant.COPY_ENGINE, copy.end() - copy.begin(), beside)
+              + costs.forkJoinMicros();
+    } else {
+      compute(micros);
+    }
+  }
+
+  /** {@return when a copy that was taken in begins and ends, by its result} */
+  public Optional<Copy> copy(Value result) {
+    return Optional.ofNullable(copies.get(result));
   }
 
   /** Takes in local work of so many µs. */

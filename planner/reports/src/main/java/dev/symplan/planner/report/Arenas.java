@@ -18,11 +18,20 @@ import java.util.function.Predicate;
  */
 record Arenas(ArenaKind arena, long bytes, long bound, long live, int peakStep) {
 
-  /** {@return both arenas of a rank, the symmetric one first} */
+  /** {@return the arenas of a rank, the symmetric one first, the host's last if it has one} */
   static ImmutableList<Arenas> of(Plan plan, RankPlan rankPlan) {
-    return ImmutableList.of(
-        of(rankPlan, ArenaKind.SYMMETRIC, plan.symmetric()),
-        of(rankPlan, ArenaKind.LOCAL, rankPlan.local()));
+    var device =
+        ImmutableList.of(
+            of(rankPlan, ArenaKind.SYMMETRIC, plan.symmetric()),
+            of(rankPlan, ArenaKind.LOCAL, rankPlan.local()));
+    return rankPlan.hostBytes() == 0
+        ? device
+        : ImmutableList.<Arenas>builder().addAll(device).add(host(rankPlan)).build();
+  }
+
+  private static Arenas host(RankPlan plan) {
+    long bound = Peak.of(plan, buffer -> buffer.arena() == ArenaKind.HOST).bytes();
+    return of(plan, ArenaKind.HOST, new ArenaSize(plan.hostBytes(), bound));
   }
 
   private static Arenas of(RankPlan plan, ArenaKind arena, ArenaSize size) {

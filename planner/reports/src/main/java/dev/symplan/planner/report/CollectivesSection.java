@@ -53,7 +53,7 @@ final class CollectivesSection {
         rows.build(),
         plan.rewrites().stream()
             .filter(Rewrite::made)
-            .filter(rewrite -> rewrite.action() != Rewrite.Action.RECOMPUTED)
+            .filter(rewrite -> !rewrite.freesMemory())
             .map(RewriteText::of)
             .collect(ImmutableList.toImmutableList()));
   }

@@ -62,7 +62,7 @@ record GraphSteps(String name, int first, int end) {
   private static long[] live(RankPlan plan) {
     var change = new long[plan.steps().size() + 2];
     for (var buffer : plan.buffers()) {
-      if (!buffer.arena().isExternal()) {
+      if (buffer.arena().isPlanned()) {
         change[Math.max(0, buffer.first())] += buffer.alignedBytes();
         change[buffer.last() + 1] -= buffer.alignedBytes();
       }
@@ -74,7 +74,7 @@ record GraphSteps(String name, int first, int end) {
   /** The bytes in the arenas that are in use before the next border and after it. */
   private long held(RankPlan plan) {
     return plan.buffers().stream()
-        .filter(buffer -> !buffer.arena().isExternal())
+        .filter(buffer -> buffer.arena().isPlanned())
         .filter(buffer -> buffer.first() < end && buffer.last() > end)
         .mapToLong(buffer -> buffer.alignedBytes())
         .sum();

@@ -1,6 +1,7 @@
 package dev.symplan.planner.report;
 
 import com.google.common.primitives.ImmutableDoubleArray;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.StepCosts;
 import dev.symplan.planner.cost.Timeline;
@@ -40,7 +41,17 @@ record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, doub
     for (int i = 0; i < count; i++) {
       begin[i] = timeline.micros();
       switch (rankPlan.steps().get(i)) {
-        case Step.Compute _, Step.Fused _ -> timeline.compute(work.computeMicros(i));
+        case Step.Compute(int index) -> {
+          var op = rankPlan.graph().ops().get(index);
+          timeline.local(op, work.computeMicros(i));
+          if (op.def().has(OpTrait.HOST_COPY)) {
+            var copy = timeline.copy(op.result()).orElseThrow();
+            begin[i] = copy.begin();
+            end[i] = copy.end();
+            continue;
+          }
+        }
+        case Step.Fused _ -> timeline.compute(work.computeMicros(i));
         case Step.Start(int k) -> {
           var stream = rankPlan.collectives().get(k).stream();
           timeline.start(k, stream, work.makerMicros(i));

@@ -277,6 +277,7 @@ final class RankIndex {
 
   static String address(Buffer buffer, long offset) {
     return switch (buffer.arena()) {
+      case HOST -> "host+0x" + Long.toHexString(buffer.offset() + offset);
       case SYMMETRIC -> "symm+0x" + Long.toHexString(buffer.offset() + offset);
       case LOCAL -> "local+0x" + Long.toHexString(buffer.offset() + offset);
       case EXTERNAL_INPUT -> "in" + buffer.offset() + plus(offset);

@@ -280,7 +280,8 @@ final class ReasonTexts {
       case MEMORY_LIMIT ->
           words(
               "The plan would take more memory than `--memory-limit` allows.",
-              "The tensor gives up its memory at the peak, and ops compute it again.",
+              "The tensor gives up its memory at the peak; ops compute it again, or it comes back"
+                  + " from the host's memory.",
               "A larger `--memory-limit`.");
       case LAYOUT ->
           words(

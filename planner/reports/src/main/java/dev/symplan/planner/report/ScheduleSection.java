@@ -5,6 +5,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.joint.ProgramGraph;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
@@ -58,8 +59,7 @@ final class ScheduleSection {
             .fact("graph", graph)
             .build();
       }
-      case Step.Compute(int op) ->
-          row(number, "op", StreamKind.COMPUTE, opText(op), op(op)).build();
+      case Step.Compute(int op) -> row(number, "op", stream(op), opText(op), op(op)).build();
       case Step.Fused(var ops) -> {
         var row =
             row(number, "fused", StreamKind.COMPUTE, opText(ops.get(0)), op(ops.get(0)))
@@ -72,6 +72,12 @@ final class ScheduleSection {
       case Step.Start(int k) -> start(number, k);
       case Step.Join(int k) -> join(number, k);
     };
+  }
+
+  private StreamKind stream(int op) {
+    return index.plan().graph().ops().get(op).def().has(OpTrait.HOST_COPY)
+        ? StreamKind.COPY
+        : StreamKind.COMPUTE;
   }
 
   private Row start(int number, int k) {

@@ -13,6 +13,7 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Rewrite;
 import java.util.Comparator;
+import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.StringJoiner;
@@ -23,7 +24,7 @@ import java.util.stream.Stream;
 
 /** Arenas, counts and the predicted time of a plan. */
 final class SummarySection {
-  /** More tensors that are computed again than these are only counted. */
+  /** More tensors that give up their memory than these are only counted. */
   private static final int NAMED = 8;
 
   private final Plan plan;
@@ -44,7 +45,7 @@ final class SummarySection {
     rows.addAll(summary.graphs());
     rows.add(summary.windows(), summary.work(), summary.time(), summary.order());
     rows.add(summary.frontier(), summary.balance());
-    summary.recomputed().ifPresent(rows::add);
+    summary.givenUp().ifPresent(rows::add);
     summary.barriers().ifPresent(rows::add);
     return new Section(
         View.SUMMARY,
@@ -61,36 +62,46 @@ final class SummarySection {
         summary.lines());
   }
 
-  /** The tensors that are computed again to stay below the caller's limit. */
-  private Optional<Row> recomputed() {
-    var again = again();
-    if (again.isEmpty()) {
+  /** The tensors that give up their memory, so that the plan stays below the caller's limit. */
+  private Optional<Row> givenUp() {
+    var given = plan.rewrites().stream().filter(Rewrite::freesMemory).toList();
+    if (given.isEmpty()) {
       return Optional.empty();
     }
-    double micros = again.stream().mapToDouble(Rewrite::afterMicros).sum();
+    var again = given.stream().filter(one -> one.action() == Rewrite.Action.RECOMPUTED).toList();
+    var moved = given.stream().filter(one -> one.action() == Rewrite.Action.OFFLOADED).toList();
+    var words = new StringJoiner(", ");
+    if (!again.isEmpty()) {
+      words.add("%s computed again".formatted(Units.count(again.size(), "tensor")));
+    }
+    if (!moved.isEmpty()) {
+      words.add("%s moved to the host's memory".formatted(Units.count(moved.size(), "tensor")));
+    }
     return Optional.of(
         Row.titled("memory limit")
             .details(
-                "%s computed again, %s more"
-                    .formatted(Units.count(again.size(), "tensor"), Units.micros(micros)))
+                "%s, %s more; the least memory that would do is %s"
+                    .formatted(
+                        words, Units.micros(micros(given)), Units.bytes(plan.least().orElse(0))))
             .fact("recomputed", again.size())
-            .fact("recomputed_us", micros)
+            .fact("recomputed_us", micros(again))
+            .fact("offloaded", moved.size())
+            .fact("offloaded_us", micros(moved))
+            .fact("least_bytes", plan.least().orElse(0))
             .build());
   }
 
-  private ImmutableList<Rewrite> again() {
-    return plan.rewrites().stream()
-        .filter(rewrite -> rewrite.action() == Rewrite.Action.RECOMPUTED)
-        .collect(ImmutableList.toImmutableList());
+  private static double micros(List<Rewrite> rewrites) {
+    return rewrites.stream().mapToDouble(Rewrite::afterMicros).sum();
   }
 
   private ImmutableList<String> lines() {
-    var again = again();
-    var lines = again.stream().limit(NAMED).map(RewriteText::of);
+    var given = plan.rewrites().stream().filter(Rewrite::freesMemory).toList();
+    var lines = given.stream().limit(NAMED).map(RewriteText::of);
     return Stream.concat(
             lines,
-            again.size() > NAMED
-                ? Stream.of("%s more are computed again".formatted(again.size() - NAMED))
+            given.size() > NAMED
+                ? Stream.of("%s more give up their memory".formatted(given.size() - NAMED))
                 : Stream.of())
         .collect(ImmutableList.toImmutableList());
   }
@@ -111,14 +122,16 @@ final class SummarySection {
     long local = 0;
     long localBound = 0;
     long external = 0;
+    long host = 0;
     for (var rankPlan : plan.rankPlans()) {
       local = Math.max(local, rankPlan.local().bytes());
       localBound = Math.max(localBound, rankPlan.local().bound());
       external = Math.max(external, externalBytes(rankPlan));
+      host = Math.max(host, rankPlan.hostBytes());
     }
     return Row.titled("arenas")
         .details(
-            "symmetric %s (bound %s)   local %s (bound %s)   together %s (bound %s)   external %s"
+            "symmetric %s (bound %s)   local %s (bound %s)   together %s (bound %s)   external %s%s"
                 .formatted(
                     Units.bytes(plan.symmetric().bytes()),
                     Units.bytes(plan.symmetric().bound()),
@@ -126,7 +139,8 @@ final class SummarySection {
                     Units.bytes(localBound),
                     Units.bytes(plan.total().bytes()),
                     Units.bytes(plan.total().bound()),
-                    Units.bytes(external)))
+                    Units.bytes(external),
+                    host == 0 ? "" : "   host " + Units.bytes(host)))
         .fact("symmetric_bytes", plan.symmetric().bytes())
         .fact("symmetric_bound_bytes", plan.symmetric().bound())
         .fact("local_bytes", local)
@@ -134,6 +148,7 @@ final class SummarySection {
         .fact("total_bytes", plan.total().bytes())
         .fact("total_bound_bytes", plan.total().bound())
         .fact("external_bytes", external)
+        .fact("host_bytes", host)
         .build();
   }
 

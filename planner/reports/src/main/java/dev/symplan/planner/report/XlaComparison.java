@@ -215,7 +215,7 @@ public final class XlaComparison {
 
   private ImmutableList<Row> peak() {
     var rank = ownOrder.rankPlans().getFirst();
-    var peak = Arenas.Peak.of(rank, buffer -> !buffer.arena().isExternal());
+    var peak = Arenas.Peak.of(rank, buffer -> buffer.arena().isPlanned());
     return live(rank, peak.step()).stream()
         .limit(SHOWN)
         .map(
@@ -229,7 +229,7 @@ public final class XlaComparison {
 
   private static List<Buffer> live(RankPlan rank, int step) {
     return rank.buffers().stream()
-        .filter(buffer -> !buffer.arena().isExternal())
+        .filter(buffer -> buffer.arena().isPlanned())
         .filter(buffer -> buffer.first() <= step && buffer.last() >= step)
         .sorted(Comparator.comparingLong(Buffer::bytes).reversed())
         .toList();

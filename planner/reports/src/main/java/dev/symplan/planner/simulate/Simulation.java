@@ -3,6 +3,8 @@ package dev.symplan.planner.simulate;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.CostModel.Crossing;
 import dev.symplan.planner.plan.Step;
@@ -59,6 +61,8 @@ final class Simulation {
     final Map<StreamKind, Deque<Issued>> queues = new EnumMap<>(StreamKind.class);
     final Map<StreamKind, Double> free = new EnumMap<>(StreamKind.class);
     final List<Wait> waits = new ArrayList<>();
+    final Map<Value, Double> copies = new HashMap<>();
+    double copied;
     double compute;
     double now;
     double busy;
@@ -77,6 +81,25 @@ final class Simulation {
               .map(alone -> alone / scenario.compute(rank))
               .toArray();
       this.flows = new Flow[job.plan().forRank(rank).collectives().size()];
+    }
+
+    void work() {
+      now += micros[next];
+      compute += micros[next];
+    }
+
+    /** Copies of the host's memory run one after the other, beside compute until it waits. */
+    void local(int index) {
+      var op = job.plan().forRank(rank).graph().ops().get(index);
+      if (op.def().has(OpTrait.HOST_COPY)) {
+        copied = Math.max(now, copied) + costs.hostCopyMicros(op.result().tensor());
+        copies.put(op.result(), copied);
+      } else if (op.def().has(OpTrait.HOST_COPY_END)) {
+        double end = copies.getOrDefault(op.operands().getLast(), now);
+        waitUntil(Math.max(now, end) + costs.forkJoinMicros());
+      } else {
+        work();
+      }
     }
 
     Deque<Issued> queue(StreamKind stream) {
@@ -195,10 +218,8 @@ final class Simulation {
     while (player.next < player.steps.size()) {
       var step = player.steps.get(player.next);
       switch (step) {
-        case Step.Compute _, Step.Fused _ -> {
-          player.now += player.micros[player.next];
-          player.compute += player.micros[player.next];
-        }
+        case Step.Compute(int op) -> player.local(op);
+        case Step.Fused _ -> player.work();
         case Step.Start(int k) -> {
           issue(player, k);
           if (player.stream(k) == StreamKind.COMPUTE) {

@@ -255,6 +255,7 @@ class InterpreterTest {
         plan.rewrites(),
         plan.reordering(),
         plan.frontier(),
+        plan.least(),
         plan.warnings());
   }
 

@@ -22,6 +22,7 @@ class RandomPlansTest {
     int ops = 0;
     int ranksDiffer = 0;
     int largerThanNeedBe = 0;
+    int offloaded = 0;
     for (long seed = SEED; seed < SEED + PLANS; seed++) {
       try {
         var planned = RandomPrograms.planned(seed);
@@ -29,6 +30,7 @@ class RandomPlansTest {
         assertThat(PlanVerifier.verify(plan)).as("seed %s", seed).isEmpty();
         assertComputesTheSame(seed, planned);
         largerThanNeedBe += plan.total().bytes() > plan.total().bound() ? 1 : 0;
+        offloaded += plan.rankPlans().stream().anyMatch(rank -> rank.hostBytes() > 0) ? 1 : 0;
         ranksDiffer += plan.rankPlans().size() - 1;
         for (var rank : plan.rankPlans()) {
           ops += rank.steps().size();
@@ -48,8 +50,10 @@ class RandomPlansTest {
     }
     System.out.printf(
         "%s plans from seed %s: %s steps, %s with per-rank graphs, %s collectives beside compute,"
-            + " %s in place, %s with more memory than is live at once%n",
-        PLANS, SEED, ops, ranksDiffer, async, inPlace, largerThanNeedBe);
+            + " %s in place, %s with more memory than is live at once, %s with tensors in the"
+            + " host's memory%n",
+        PLANS, SEED, ops, ranksDiffer, async, inPlace, largerThanNeedBe, offloaded);
+    assertThat(offloaded).isGreaterThan(PLANS / 200);
     assertThat(async).isGreaterThan(100);
     assertThat(inPlace).isGreaterThan(100);
     assertThat(ranksDiffer).isGreaterThan(100);

@@ -29,11 +29,15 @@ import org.jspecify.annotations.Nullable;
  * where, and what each op reads and writes. It also knows the bytes at which the plan puts these.
  *
  * <p>A storage is memory that one op or one input defines. Bytes are counted from the start of a
- * space: the symmetric arena, the local arena, or one buffer of the caller.
+ * space: the symmetric arena, the local one, the host's, or one buffer of the caller.
  */
 final class AliasModel {
   static final int SYMMETRIC_SPACE = 0;
   static final int LOCAL_SPACE = 1;
+  static final int HOST_SPACE = 2;
+
+  /** The spaces before those of single buffers. */
+  static final int ARENAS = 3;
 
   final RankPlan plan;
 
@@ -343,7 +347,7 @@ final class AliasModel {
   }
 
   int spaceCount() {
-    return 2 + plan.buffers().size();
+    return ARENAS + plan.buffers().size();
   }
 
   /** {@return the space of a tensor's bytes} */
@@ -352,7 +356,8 @@ final class AliasModel {
     return switch (plan.buffers().get(index).arena()) {
       case SYMMETRIC -> SYMMETRIC_SPACE;
       case LOCAL -> LOCAL_SPACE;
-      case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> 2 + index;
+      case HOST -> HOST_SPACE;
+      case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> ARENAS + index;
     };
   }
 

@@ -34,7 +34,8 @@ final class ArenaRules {
             rules.checkInside(facts, buffer, facts.plan.local());
             localEnd = Math.max(localEnd, end(buffer));
           }
-          case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> {}
+          // It is as large as its buffers are: RankPlan derives that from them.
+          case HOST, EXTERNAL_INPUT, EXTERNAL_OUTPUT -> {}
         }
       }
       rules.checkSize("local", facts.rank(), facts.plan.local(), localEnd);

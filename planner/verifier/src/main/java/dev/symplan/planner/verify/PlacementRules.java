@@ -167,7 +167,7 @@ final class PlacementRules {
         switch (buffer.arena()) {
           case SYMMETRIC, LOCAL -> true;
           case EXTERNAL_INPUT -> isInput(buffer.offset(), input);
-          case EXTERNAL_OUTPUT -> false;
+          case HOST, EXTERNAL_OUTPUT -> false;
         };
     if (!fits) {
       wrong(
@@ -200,7 +200,7 @@ final class PlacementRules {
               .formatted(buffer.name(), Units.count(buffer.bytes(), "byte"), bytes[index]));
     }
     switch (buffer.arena()) {
-      case SYMMETRIC, LOCAL -> {
+      case SYMMETRIC, LOCAL, HOST -> {
         if (buffer.offset() % Alignment.BYTES != 0) {
           wrong(
               "the buffer %s begins at byte %s, which is not a multiple of %s"

@@ -57,6 +57,7 @@ public final class PlanVerifier {
         findings -> FusionRules.check(facts, findings),
         findings -> EpilogueRules.check(facts, findings),
         findings -> BorderRules.check(facts, findings),
+        findings -> HostCopyRules.check(facts, findings),
         findings -> checkSteps(plan, facts, findings));
   }
 

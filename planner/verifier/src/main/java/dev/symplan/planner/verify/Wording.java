@@ -13,8 +13,9 @@ record Wording(AliasModel facts) {
     return switch (space) {
       case AliasModel.SYMMETRIC_SPACE -> "symm" + hex;
       case AliasModel.LOCAL_SPACE -> "local" + hex;
+      case AliasModel.HOST_SPACE -> "host" + hex;
       default -> {
-        var buffer = facts.plan.buffers().get(space - 2);
+        var buffer = facts.plan.buffers().get(space - AliasModel.ARENAS);
         yield (buffer.arena() == ArenaKind.EXTERNAL_INPUT ? "input " : "output ")
             + buffer.name()
             + hex;

@@ -403,7 +403,7 @@ public final class CompileFlags {
       return MemorySpace.ANY;
     }
     return MemorySpace.ofKeyword(Ascii.toLowerCase(text))
-        .filter(space -> space != MemorySpace.DONATED)
+        .filter(space -> space != MemorySpace.DONATED && space != MemorySpace.HOST)
         .orElseThrow(
             () -> usage("%s: '%s' is not one of external, symm, local".formatted(option, text)));
   }

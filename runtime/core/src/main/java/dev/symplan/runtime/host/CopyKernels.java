@@ -19,6 +19,9 @@ final class CopyKernels {
                   .copyFrom(
                       call.tensor("self").contiguous().as(call.result().type().contiguous())));
     }
+    for (var name : List.of("symplan::offload", "symplan::reload")) {
+      table.put(name, call -> call.result().copyFrom(call.tensor("self")));
+    }
     table.put("aten::copy_", call -> fill(call.tensor("self"), call.tensor("src")));
     for (var name : List.of("aten::cat", "aten::concat")) {
       table.put(name, CopyKernels::join);

@@ -11,7 +11,10 @@ import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** The memory of one rank: two arenas, and the caller's inputs and outputs. */
+/**
+ * The memory of one rank: two arenas, a third that stands for the host's memory of GPUs, and the
+ * caller's inputs and outputs.
+ */
 final class HostMemory {
 
   /**
@@ -25,6 +28,7 @@ final class HostMemory {
   private final RankProgram program;
   private final MemorySegment symmetric;
   private final MemorySegment local;
+  private final MemorySegment host;
   private final Arena owner;
   private final @Nullable MemorySegment[] inputs;
   private final @Nullable MemorySegment[] outputs;
@@ -39,6 +43,7 @@ final class HostMemory {
     this.owner = owner;
     this.symmetric = symmetric;
     this.local = allocate(owner, program.localBytes());
+    this.host = allocate(owner, program.hostBytes());
     this.inputs = new @Nullable MemorySegment[program.inputs().size()];
     this.outputs = new @Nullable MemorySegment[program.outputs().size()];
   }
@@ -105,6 +110,7 @@ final class HostMemory {
     return switch (ref.arena()) {
       case SYMMETRIC -> symmetric;
       case LOCAL -> local;
+      case HOST -> host;
       case EXTERNAL_INPUT -> external(inputs, ref, program.inputs().get(ref.index()));
       case EXTERNAL_OUTPUT -> external(outputs, ref, program.outputs().get(ref.index()));
     };

@@ -33,6 +33,9 @@ final class ExecutableOps {
     return def.rule().isPresent()
         // Cuts put it in, where it fits the inputs and outputs.
         && !def.has(OpTrait.BORDER)
+        // Plans have them, where memory is short.
+        && !def.has(OpTrait.HOST_COPY)
+        && !def.has(OpTrait.HOST_COPY_END)
         // Modules with loops that it stands for do not run: hlo::while_condition is in them.
         && !def.name().toString().equals("hlo::while")
         // Plans have functional collectives in their place.

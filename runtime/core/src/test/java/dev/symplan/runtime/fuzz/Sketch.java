@@ -167,7 +167,7 @@ final class Sketch {
       type = type.withStrides(ImmutableLongArray.copyOf(strides));
     }
     if (chance(6)) {
-      type = type.withSpace(pick(MemorySpace.values()));
+      type = type.withSpace(pick(MemorySpace.choices()));
     } else if (chance(10)) {
       type = type.withSpace(MemorySpace.DONATED);
     }

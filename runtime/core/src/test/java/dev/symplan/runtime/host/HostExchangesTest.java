@@ -102,7 +102,7 @@ class HostExchangesTest {
         """;
     for (var variant :
         new Variant[] {Variant.NCCL, Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE}) {
-      for (var space : MemorySpace.values()) {
+      for (var space : MemorySpace.choices()) {
         checkExchange(
             text,
             CompileOptions.DEFAULT

@@ -44,6 +44,7 @@ final class AddressCheck {
       return switch (arena) {
         case SYMMETRIC -> "the symmetric arena";
         case LOCAL -> "the local arena";
+        case HOST -> "the host's memory";
         case EXTERNAL_INPUT -> "input " + index;
         case EXTERNAL_OUTPUT -> "output " + index;
       };
@@ -106,6 +107,7 @@ final class AddressCheck {
     return switch (space.arena()) {
       case SYMMETRIC -> executable.symmetricBytes();
       case LOCAL -> program.localBytes();
+      case HOST -> program.hostBytes();
       case EXTERNAL_INPUT -> bytes(program.inputs(), space);
       case EXTERNAL_OUTPUT -> bytes(program.outputs(), space);
     };

@@ -35,6 +35,10 @@ final class GpuMemory {
   private final long symmetricBytes;
   private final Map<Region, Pointer> regions = new EnumMap<>(Region.class);
   private final Pointer local;
+
+  /** Pinned: what moves to the host's memory while compute goes on. */
+  private final Pointer host;
+
   private final Pointer meetings;
   private final FailureWords failures;
   private final int pads;
@@ -59,6 +63,7 @@ final class GpuMemory {
     try {
       share(sharing, Region.ARENA, this.symmetricBytes, POISON);
       this.local = allocate(program.localBytes(), POISON);
+      this.host = pinned(Math.max(1, program.hostBytes()), cudart.cudaHostAllocDefault);
       share(sharing, Region.FLAGS, (long) pads * DeviceProgram.FLAGS * Integer.BYTES, 0);
       this.meetings = allocate((long) pads * DeviceProgram.COUNTS * Integer.BYTES, 0);
       this.failures = failures(program, waiting(device));
@@ -179,6 +184,7 @@ final class GpuMemory {
         switch (arena) {
           case SYMMETRIC -> region(Region.ARENA).address();
           case LOCAL -> local.address();
+          case HOST -> host.address();
           case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> external.base(arena, index);
         };
     return base + offset;

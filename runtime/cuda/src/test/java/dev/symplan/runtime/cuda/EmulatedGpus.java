@@ -92,6 +92,7 @@ final class EmulatedGpus {
   private final class Memory {
     private final MemorySegment symmetric;
     private final MemorySegment local;
+    private final MemorySegment host;
     private final MemorySegment flags;
     private final MemorySegment counts;
     private final MemorySegment failure = allocate(8, (byte) 0);
@@ -101,6 +102,7 @@ final class EmulatedGpus {
     Memory(RankProgram program, long symmetricBytes, int pads) {
       symmetric = allocate(symmetricBytes, DeviceProgram.EMPTY);
       local = allocate(program.localBytes(), DeviceProgram.EMPTY);
+      host = allocate(program.hostBytes(), DeviceProgram.EMPTY);
       flags = allocate((long) pads * DeviceProgram.FLAGS * Integer.BYTES, (byte) 0);
       counts = allocate((long) pads * DeviceProgram.COUNTS * Integer.BYTES, (byte) 0);
       inputs = program.inputs().stream().map(this::external).toList();
@@ -120,6 +122,7 @@ final class EmulatedGpus {
       return switch (arena) {
         case SYMMETRIC -> symmetric;
         case LOCAL -> local;
+        case HOST -> host;
         case EXTERNAL_INPUT -> inputs.get(index).orElseThrow();
         case EXTERNAL_OUTPUT -> outputs.get(index).orElseThrow();
       };

@@ -50,12 +50,14 @@ final class EmulatedSession extends ExecutableSession {
   private static final class Memory {
     private final MemorySegment symmetric;
     private final MemorySegment local;
+    private final MemorySegment host;
     private final List<Optional<MemorySegment>> inputs;
     private final List<Optional<MemorySegment>> outputs;
 
     Memory(RankProgram program, long symmetricBytes) {
       symmetric = allocate(symmetricBytes);
       local = allocate(program.localBytes());
+      host = allocate(program.hostBytes());
       inputs = program.inputs().stream().map(Memory::external).toList();
       outputs = program.outputs().stream().map(Memory::external).toList();
     }
@@ -76,6 +78,7 @@ final class EmulatedSession extends ExecutableSession {
           switch (arena) {
             case SYMMETRIC -> symmetric;
             case LOCAL -> local;
+            case HOST -> host;
             case EXTERNAL_INPUT -> inputs.get(index).orElseThrow();
             case EXTERNAL_OUTPUT -> outputs.get(index).orElseThrow();
           };

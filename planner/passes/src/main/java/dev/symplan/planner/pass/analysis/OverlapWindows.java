@@ -3,6 +3,7 @@ package dev.symplan.planner.pass.analysis;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
 import java.util.Arrays;
 
@@ -112,8 +113,11 @@ public final class OverlapWindows {
       }
       if (op.def().schema().mutates() || fenced) {
         op.operands().forEach(value -> mark(written, aliases.family(value), position));
-        closeAll(windows, open, next, position);
-        open = collective ? next - 1 : next;
+        // What a copy of the host's memory ends in is memory that nothing else has used.
+        if (!op.def().has(OpTrait.HOST_COPY_END)) {
+          closeAll(windows, open, next, position);
+          open = collective ? next - 1 : next;
+        }
       }
       unit.forEach(
           index -> {

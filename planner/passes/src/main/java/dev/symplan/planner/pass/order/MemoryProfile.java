@@ -13,11 +13,28 @@ public record MemoryProfile(long peak, int at, long positions) {
 
   /** {@return the live bytes of units in an order} */
   public static MemoryProfile of(WorkUnits units, int[] order) {
-    var left = units.uses();
-    IntUnaryOperator usesLeft = storage -> left[storage];
-    long peak = 0;
+    return of(live(units, order));
+  }
+
+  /** {@return the peak of so many live bytes by position} */
+  static MemoryProfile of(long[] live) {
     int at = 0;
     long positions = 0;
+    for (int position = 0; position < live.length; position++) {
+      if (live[position] > live[at]) {
+        at = position;
+        positions = 0;
+      }
+      positions += live[position] == live[at] ? 1 : 0;
+    }
+    return new MemoryProfile(live.length == 0 ? 0 : live[at], at, positions);
+  }
+
+  /** {@return the live bytes by position of an order} */
+  static long[] live(WorkUnits units, int[] order) {
+    var left = units.uses();
+    IntUnaryOperator usesLeft = storage -> left[storage];
+    var live = new long[order.length];
     long held = 0;
     for (int position = 0; position < order.length; position++) {
       int unit = order[position];
@@ -33,16 +50,10 @@ public record MemoryProfile(long peak, int at, long positions) {
         int storage = units.reads().get(unit, i);
         ended += --left[storage] == 0 ? units.bytes(storage) : 0;
       }
-      long live = held + made - inPlace(units, unit, usesLeft);
+      live[position] = held + made - inPlace(units, unit, usesLeft);
       held += made - unread - ended;
-      if (position == 0 || live > peak) {
-        peak = live;
-        at = position;
-        positions = 0;
-      }
-      positions += live == peak ? 1 : 0;
     }
-    return new MemoryProfile(peak, at, positions);
+    return live;
   }
 
   /**

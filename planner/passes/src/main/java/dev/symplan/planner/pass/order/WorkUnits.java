@@ -1,5 +1,6 @@
 package dev.symplan.planner.pass.order;
 
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
@@ -10,6 +11,7 @@ import dev.symplan.planner.pass.analysis.IntLists;
 import dev.symplan.planner.pass.analysis.Precedence;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.stream.IntStream;
 
 /**
  * The units that move when ops are reordered, and the memory that each takes and gives back. A unit
@@ -66,6 +68,7 @@ public final class WorkUnits {
     for (var storage : aliases.storages()) {
       boolean counts =
           !storage.isInput()
+              && storage.value().tensor().space() != MemorySpace.HOST
               && !fusion.isPassing(storage.id())
               && !ranked.externalOutputs().isDirect(storage.id());
       escapes[storage.id()] = ranked.uses().escapes(storage.id());
@@ -235,6 +238,11 @@ public final class WorkUnits {
   /** {@return the op of a unit that comes first} */
   public int firstOp(int unit) {
     return ops.get(unit, 0);
+  }
+
+  /** {@return the ops of a unit, in the graph's order} */
+  IntStream ops(int unit) {
+    return IntStream.range(0, ops.size(unit)).map(i -> ops.get(unit, i));
   }
 
   /** {@return the units that must come before one} */

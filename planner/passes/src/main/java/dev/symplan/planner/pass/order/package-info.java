@@ -1,6 +1,6 @@
 /**
- * Orders of ops that need less memory, and ops that run again for the same reason ({@link
- * Recomputation}).
+ * Orders of ops that need less memory, and tensors that give up theirs for the same reason ({@link
+ * PeakReduction}).
  *
  * <p>{@link WorkUnits} moves the ops of one step together. {@link ExactOrder} finds the best order
  * of small graphs. For others, {@link PeakDescent} moves ops across the peak while it goes down,

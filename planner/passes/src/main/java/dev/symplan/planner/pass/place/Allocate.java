@@ -10,6 +10,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.pack.Packer;
 import dev.symplan.planner.pack.Packing;
 import dev.symplan.planner.pack.PackingProblem;
 import dev.symplan.planner.pack.RankPacking;
@@ -29,7 +30,8 @@ import java.util.stream.Stream;
  * Gives every storage an arena and an offset.
  *
  * <p>Symmetric buffers are packed for all ranks at once, by their live ranges on a {@link
- * CommonAxis}; {@link RankPacking} says where local buffers go.
+ * CommonAxis}; {@link RankPacking} says where local buffers go. Those in the host's memory are
+ * packed by themselves.
  */
 final class Allocate {
 
@@ -88,10 +90,13 @@ final class Allocate {
     }
     var axes = CommonAxis.of(schedules.stream().map(Schedule::steps).toList());
     var symmetric = agreed(ranks.stream().map(Allocate::symmetricDrafts).toList());
-    var local = ranks.stream().map(Allocate::localDrafts).toList();
+    var local = ranks.stream().map(rank -> draftsIn(ArenaKind.LOCAL, rank)).toList();
     var packing = RankPacking.of(problems(symmetric, axes), problems(local, axes));
     var memories = ImmutableList.<Memory>builder();
+    var host = ranks.stream().map(rank -> draftsIn(ArenaKind.HOST, rank)).toList();
+    var hostProblems = problems(host, axes);
     for (int g = 0; g < ranks.size(); g++) {
+      place(host.get(g), Packer.pack(hostProblems.get(g)));
       var own = symmetric.get(g);
       for (int i = 0; i < own.size(); i++) {
         own.get(i).offset = packing.symmetricOffsets().get(i);
@@ -152,7 +157,7 @@ final class Allocate {
           // Inputs have the first ids.
           case EXTERNAL_INPUT -> value.id();
           case EXTERNAL_OUTPUT -> graph.analyses().externalOutputs().outputOf(storage);
-          case SYMMETRIC, LOCAL -> 0;
+          case SYMMETRIC, LOCAL, HOST -> 0;
         };
     return new Draft(value, arena, position);
   }
@@ -236,10 +241,8 @@ final class Allocate {
     }
   }
 
-  private static List<Draft> localDrafts(Rank rank) {
-    return rank.drafts().stream()
-        .filter(draft -> draft.arena == ArenaKind.LOCAL && draft.bytes > 0)
-        .toList();
+  private static List<Draft> draftsIn(ArenaKind arena, Rank rank) {
+    return rank.drafts().stream().filter(draft -> draft.arena == arena && draft.bytes > 0).toList();
   }
 
   private static void place(List<Draft> locals, Packing packing) {

@@ -146,8 +146,7 @@ public final class Liveness {
     }
     var change = new long[schedule.steps().size() + 3];
     for (int storage = 0; storage < first.length; storage++) {
-      if (bytes[storage] > 0
-          && (layout.isSymmetric(storage) || !graph.arena(storage).isExternal())) {
+      if (bytes[storage] > 0 && (layout.isSymmetric(storage) || graph.arena(storage).isPlanned())) {
         change[from[storage] + 1] += bytes[storage];
         change[to[storage] + 2] -= bytes[storage];
       }

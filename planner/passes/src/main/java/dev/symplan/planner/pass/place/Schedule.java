@@ -177,7 +177,8 @@ public record Schedule(
         var unit = overlap.units().get(p);
         int op = unit.get(0);
         boolean behind = !Double.isNaN(added[p]);
-        timeline.compute(behind ? added[p] : overlap.computeBetween(p, p + 1));
+        timeline.local(
+            graph.graph().ops().get(op), behind ? added[p] : overlap.computeBetween(p, p + 1));
         if (behind) {
           endStep[startsAt[p][startsAt[p].length - 1]] = step;
         }

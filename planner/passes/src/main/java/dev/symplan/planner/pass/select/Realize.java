@@ -185,6 +185,11 @@ final class Realize {
     var aliases = realized.aliases();
     var arenas = new ArenaKind[aliases.count()];
     Arrays.fill(arenas, ArenaKind.LOCAL);
+    for (var storage : aliases.storages()) {
+      if (storage.value().tensor().space() == MemorySpace.HOST) {
+        arenas[storage.id()] = ArenaKind.HOST;
+      }
+    }
     placeOutputs(realized, arenas);
     for (int k = 0; k < realized.collectives().size(); k++) {
       var variant = selections.get(k).variant();
@@ -207,6 +212,7 @@ final class Realize {
               case DONATED -> symmetric ? ArenaKind.SYMMETRIC : ArenaKind.LOCAL;
               case EXTERNAL -> ArenaKind.EXTERNAL_INPUT;
               case ANY -> symmetric ? ArenaKind.SYMMETRIC : ArenaKind.EXTERNAL_INPUT;
+              case HOST -> throw new IllegalStateException("an input in the host's memory");
             };
       }
     }

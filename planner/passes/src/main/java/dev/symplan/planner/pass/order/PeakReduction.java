@@ -1,0 +1,305 @@
+package dev.symplan.planner.pass.order;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ListMultimap;
+import com.google.common.collect.MultimapBuilder;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.analysis.GraphCopier;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+
+/**
+ * Lowers the memory at the peak: what is live there, and next read only later, is given up and
+ * computed again before that ({@link Recomputation}), or copied to the host's memory and back
+ * ({@link Offloading}), whichever adds less time.
+ *
+ * <p>Each round looks at the highest point. The ways to free memory there are a knapsack: {@link
+ * Knapsack} picks those that free enough in the least time. At the end, the copies get compute
+ * beside them where there is memory to spare ({@link CopyWindows}). The search then begins anew
+ * with what they really take, or without what takes longest; the fastest result counts.
+ */
+public final class PeakReduction {
+  /** Tensors that are looked at in one round, the largest ones. */
+  private static final int MAX_STORAGES = 512;
+
+  /** The number that is tried one at a time, if a sufficient set does not lower the peak. */
+  private static final int MAX_ALONE = 8;
+
+  private static final int MAX_ROUNDS = 500;
+
+  /** The number of searches that know what copies took in those before. */
+  private static final int MAX_TRIES = 4;
+
+  /** The number of aims: the limit, and as much less as the largest tensor takes, or twice that. */
+  private static final int MAX_AIMS = 3;
+
+  /**
+   * A graph in which tensors are given up.
+   *
+   * @param peak the most that is live at once, predicted as for an order of ops
+   * @param made what was given up
+   */
+  public record Lowered(Graph graph, long peak, ImmutableList<Made> made) {
+    /** {@return the predicted time that all of it adds, in µs} */
+    public double micros() {
+      return made.stream().mapToDouble(Made::micros).sum();
+    }
+  }
+
+  /** A tensor that was given up. */
+  public sealed interface Made {
+    /** The tensor as it was defined first. */
+    Value value();
+
+    /** The bytes that are free from its last use before the peak until it is back. */
+    long bytes();
+
+    /** The op before which it is back. */
+    String reader();
+
+    /** The predicted time that it adds, in µs. */
+    double micros();
+  }
+
+  /**
+   * A tensor that is computed again.
+   *
+   * @param ops the number of ops that run again
+   * @param gathers the number of gathers among them
+   */
+  public record Recomputed(
+      Value value, long bytes, int ops, int gathers, String reader, double micros)
+      implements Made {}
+
+  /**
+   * A tensor that moves to the host's memory and back.
+   *
+   * @param linkMicros the predicted time of both copies on the link, in µs
+   * @param micros as much of it as compute does not hide, and what the waits themselves take
+   */
+  public record Offloaded(Value value, long bytes, String reader, double linkMicros, double micros)
+      implements Made {}
+
+  /** Prices gathers that run again. */
+  public interface Gathers {
+    /** For ranks that do not all run the same ops, and so cannot decide alike. */
+    Gathers NEVER = (_, _) -> OptionalDouble.empty();
+
+    /**
+     * {@return the predicted time in µs of a gather of one tensor; empty for an op that is no
+     * gather or must not run twice}
+     *
+     * @param k which of the op's tensors
+     */
+    OptionalDouble micros(Op op, int k);
+  }
+
+  /** A way to give up a tensor, or any one. */
+  private record Way(Optional<Value> value, Class<? extends Made> kind) {
+    static Way of(Made made) {
+      return new Way(Optional.of(made.value()), made.getClass());
+    }
+  }
+
+  private final PeakView view;
+  private final CostModel costs;
+  private final Gathers gathers;
+
+  /** The least that ways are taken to cost, in µs. */
+  private final ImmutableMap<Way, Double> known;
+
+  private final Recomputation recomputation;
+  private final Offloading offloading;
+
+  private PeakReduction(
+      Analyses own, CostModel costs, Gathers gathers, ImmutableMap<Way, Double> known) {
+    this.view = new PeakView(own);
+    this.costs = costs;
+    this.gathers = gathers;
+    this.known = known;
+    this.recomputation = new Recomputation(view, costs, gathers);
+    this.offloading = new Offloading(view, costs, gathers != Gathers.NEVER);
+  }
+
+  /** A graph of whose copies nothing is known yet. */
+  PeakReduction(Analyses own, CostModel costs, Gathers gathers) {
+    this(own, costs, gathers, ImmutableMap.of());
+  }
+
+  /** {@return the predicted peak of live bytes} */
+  public static long peak(Analyses own) {
+    return new PeakView(own).profile.peak();
+  }
+
+  /**
+   * {@return the graph with a peak of at most so many bytes by prediction, or as low as it gets}
+   *
+   * @param before what the graph has given up already
+   */
+  public static Lowered lower(
+      Analyses own, CostModel costs, Gathers gathers, List<Made> before, long most) {
+    var tight = own.of(CopyWindows.tight(own.graph()));
+    var best = new PeakReduction(tight, costs, gathers).lower(before, most, most);
+    if (best.peak() > most) {
+      // What one kind needs may stand in the way of the other.
+      for (var refused : List.of(Recomputed.class, Offloaded.class)) {
+        var known = ImmutableMap.of(new Way(Optional.empty(), refused), Double.POSITIVE_INFINITY);
+        var one = new PeakReduction(tight, costs, gathers, known).lower(before, most, most);
+        best = one.peak() < best.peak() ? one : best;
+      }
+    }
+    long largest = best.made().stream().mapToLong(Made::bytes).max().orElse(0);
+    for (int k = 0; k < MAX_AIMS && best.peak() <= most; k++) {
+      var found = lower(tight, costs, gathers, before, most - k * largest, most);
+      best = found.peak() <= most && found.micros() < best.micros() ? found : best;
+    }
+    return best;
+  }
+
+  /**
+   * {@return the best of several searches}
+   *
+   * @param aim what these try to reach: if it is below {@code most}, copies find memory to hide in
+   */
+  private static Lowered lower(
+      Analyses tight, CostModel costs, Gathers gathers, List<Made> before, long aim, long most) {
+    Map<Way, Double> known = new HashMap<>();
+    var best = new PeakReduction(tight, costs, gathers).lower(before, aim, most);
+    var last = best;
+    for (int i = 0; i < MAX_TRIES && last.peak() <= most; i++) {
+      var made = last.made().subList(before.size(), last.made().size());
+      if (!learn(made, known)) {
+        // The one that takes longest may have a faster way, or others may do.
+        made.stream()
+            .filter(one -> known.getOrDefault(Way.of(one), 0.0) < Double.POSITIVE_INFINITY)
+            .max(Comparator.comparingDouble(Made::micros))
+            .ifPresent(one -> known.put(Way.of(one), Double.POSITIVE_INFINITY));
+      }
+      last =
+          new PeakReduction(tight, costs, gathers, ImmutableMap.copyOf(known))
+              .lower(before, aim, most);
+      best = last.peak() <= most && last.micros() < best.micros() ? last : best;
+    }
+    return best;
+  }
+
+  /** {@return whether any copy took longer than was known} */
+  private static boolean learn(List<Made> made, Map<Way, Double> known) {
+    boolean longer = false;
+    for (var one : made) {
+      if (one instanceof Offloaded && one.micros() > known.getOrDefault(Way.of(one), 0.0) + 1e-6) {
+        known.put(Way.of(one), one.micros());
+        longer = true;
+      }
+    }
+    return longer;
+  }
+
+  private Lowered lower(List<Made> before, long aim, long most) {
+    var now = this;
+    var made = new ArrayList<>(before);
+    for (int round = 0; round < MAX_ROUNDS && now.peak() > aim; round++) {
+      var next = now.round(aim);
+      if (next.isEmpty()) {
+        break;
+      }
+      next.get().picked().forEach(saving -> made.add(saving.made()));
+      now = next.get().after();
+    }
+    return now.widened(made, most);
+  }
+
+  /** {@return the graph whose copies have compute beside them, as far as there is memory} */
+  Lowered widened(List<Made> made, long most) {
+    var graph = CopyWindows.widen(view.own, costs, Math.max(most, peak()));
+    var own = view.own.of(graph);
+    var waits = CopyWindows.waits(own, costs);
+    return new Lowered(
+        graph,
+        peak(own),
+        made.stream().map(one -> timed(one, waits)).collect(ImmutableList.toImmutableList()));
+  }
+
+  private static Made timed(Made made, Map<Value, Double> waits) {
+    return switch (made) {
+      case Recomputed again -> again;
+      case Offloaded(var value, long bytes, var reader, double link, double micros) ->
+          new Offloaded(value, bytes, reader, link, waits.getOrDefault(value, micros));
+    };
+  }
+
+  long peak() {
+    return view.profile.peak();
+  }
+
+  /** One round. */
+  private record Round(PeakReduction after, ImmutableList<Saving> picked) {}
+
+  private Optional<Round> round(long most) {
+    var savings = savings();
+    return Stream.concat(
+            Knapsack.pick(savings, peak() - most).stream(),
+            savings.stream().limit(MAX_ALONE).map(ImmutableList::of))
+        .map(picked -> new Round(after(picked), picked))
+        .filter(round -> round.after().view.profile.isBelow(view.profile))
+        .findFirst();
+  }
+
+  /** {@return the ways to free memory at the peak, the cheapest bytes first} */
+  ImmutableList<Saving> savings() {
+    return view.aliases.storages().stream()
+        .flatMap(storage -> view.waiting(storage).stream())
+        .sorted(
+            Comparator.comparingLong((PeakView.Waiting waiting) -> waiting.storage().bytes())
+                .reversed())
+        .limit(MAX_STORAGES)
+        .flatMap(
+            waiting ->
+                Stream.concat(recomputation.of(waiting).stream(), offloading.of(waiting).stream()))
+        .map(saving -> saving.atLeast(leastMicros(saving.made())))
+        .filter(saving -> saving.micros() < Double.POSITIVE_INFINITY)
+        .sorted(Comparator.comparingDouble(Saving::price))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private double leastMicros(Made made) {
+    return Math.max(
+        known.getOrDefault(Way.of(made), 0.0),
+        known.getOrDefault(new Way(Optional.empty(), made.getClass()), 0.0));
+  }
+
+  /** {@return the same of the graph that gives up some storages} */
+  PeakReduction after(List<Saving> picked) {
+    return new PeakReduction(view.own.of(without(picked)), costs, gathers, known);
+  }
+
+  private Graph without(List<Saving> picked) {
+    ListMultimap<Integer, Consumer<GraphCopier>> insertions =
+        MultimapBuilder.hashKeys().arrayListValues().build();
+    for (var saving : picked) {
+      switch (saving) {
+        case Recomputation.Again again ->
+            insertions.put(again.at(), copier -> recomputation.insert(again, copier));
+        case Offloading.RoundTrip trip -> Offloading.insert(view, trip, insertions);
+      }
+    }
+    var copier = new GraphCopier(view.own.graph());
+    for (int i = 0; i < view.ops.size(); i++) {
+      insertions.get(i).forEach(insertion -> insertion.accept(copier));
+      copier.keep(view.ops.get(i));
+    }
+    return copier.finish();
+  }
+}
