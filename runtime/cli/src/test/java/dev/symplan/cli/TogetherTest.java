@@ -10,10 +10,12 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -188,22 +190,42 @@ class TogetherTest {
     var ran =
         run("import", first.toString(), second.toString(), "--together", "--ties", ties.toString());
     assertThat(ran.out()).contains("z = aten::exp(y)");
-    Files.writeString(
-        ties,
-        """
-        [{"from": {"graph": 1, "value": "y"}, "to": {"graph": 1, "value": "v"}}]
-        """);
-    var wrong =
-        run(
-            "compile",
-            first.toString(),
-            second.toString(),
-            "--together",
-            "--ties",
-            ties.toString());
-    assertThat(wrong.code()).isEqualTo(1);
-    assertThat(wrong.err())
+    assertThat(wrongTies("1 y 1 v"))
         .contains("ties.json:1:2: error[bad-ties]", "graph 1 does not run before graph 1");
+    // A cycle.
+    assertThat(wrongTies("0 y 1 v", "1 z 0 x"))
+        .contains(
+            "ties.json:1:", "graph 1 does not run before graph 0", "in the order of their files");
+    assertThat(wrongTies("0 y 2 v")).contains("graph 2 does not exist", "there are 2 graphs");
+    assertThat(wrongTies("0 q 1 v"))
+        .contains("ties.json:1:2:", "graph 0 has no output or input 'q'", "outputs: y");
+    assertThat(wrongTies("0 y 1 q")).contains("graph 1 has no input 'q'", "inputs: v");
+    assertThat(wrongTies("0 y 1 v", "0 x 1 v")).contains("input 'v' of graph 1 is tied twice");
+    Files.writeString(
+        second, "graph version 1\ngraph b(v: f32[5]) {\n  z = aten::exp(v)\n  return z\n}\n");
+    assertThat(wrongTies("0 y 1 v"))
+        .contains("'y' is f32[4] in graph 0, but 'v' is f32[5] in graph 1", "of one capture?");
+  }
+
+  /** {@return the error about ties between two graphs, after which there is no plan} */
+  private String wrongTies(String... ties) throws IOException {
+    var text =
+        Arrays.stream(ties)
+            .map(tie -> tie.split(" "))
+            .map(
+                end ->
+                    "{\"from\": {\"graph\": %s, \"value\": \"%s\"}, \"to\": {\"graph\": %s, \"value\": \"%s\"}}"
+                        .formatted((Object[]) end))
+            .collect(Collectors.joining(", ", "[", "]\n"));
+    var file = Files.writeString(folder.resolve("ties.json"), text).toString();
+    var a = folder.resolve("a.graph").toString();
+    var b = folder.resolve("b.graph").toString();
+    var plan = folder.resolve("plan.json");
+    var ran = run("compile", a, b, "--together", "--ties", file, "-o", plan.toString());
+    assertThat(ran.code()).isEqualTo(1);
+    assertThat(plan).doesNotExist();
+    assertThat(ran.err()).doesNotContain("\tat ");
+    return ran.err();
   }
 
   @Test

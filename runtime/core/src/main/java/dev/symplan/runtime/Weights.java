@@ -122,11 +122,13 @@ public final class Weights {
                       .find(entry.tensor())
                       .orElseThrow(
                           () ->
-                              wrong(
-                                  opened.source(),
-                                  "no tensor '%s' was found for input '%s'"
-                                      .formatted(entry.tensor(), input),
-                                  "the checkpoint has " + opened));
+                              entry
+                                  .json()
+                                  .get("tensor")
+                                  .wrong(
+                                      "%s has no tensor '%s' for input '%s'"
+                                          .formatted(opened.source(), entry.tensor(), input),
+                                      "is this the checkpoint of another model? It has " + opened));
               sources.put(
                   input,
                   new Source(
@@ -218,7 +220,9 @@ public final class Weights {
                       : ", and the part of rank %s is %s".formatted(rank, shape(part)),
                   input.name().equals(source.tensor()) ? "" : " '%s'".formatted(input.name()),
                   type),
-          "");
+          type.dtype() != part.dtype()
+              ? "capture the model with the checkpoint's element type, or convert the checkpoint"
+              : "take the checkpoint of the captured model; weights.json says how ranks divide it");
     }
   }
 
