@@ -189,7 +189,7 @@ final class CallerRuns {
           .runtime(
               cudart.cudaMemcpyAsync(
                   copy.to(), copy.from(), copy.bytes(), cudart.cudaMemcpyDeviceToDevice, stream),
-              "cudaMemcpyAsync of %s bytes".formatted(copy.bytes()));
+              "cudaMemcpyAsync");
     }
   }
 
