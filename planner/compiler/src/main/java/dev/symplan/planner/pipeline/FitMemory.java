@@ -24,6 +24,7 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Rewrite;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
@@ -106,30 +107,38 @@ final class FitMemory extends GraphPass {
   }
 
   private GraphState fit(GraphState state, long limit, PassContext context) {
-    var near = lower(state, limit, limit, context);
+    var near = lower(state, limit, limit, true, context);
     if (near.get(GIVEN_UP).isEmpty() && needed(near) <= limit) {
       return near.with(LEAST, OptionalLong.empty());
     }
     // What it takes if all that can go does.
-    var lowest = lower(state, 0, 0, context);
+    var lowest = lower(state, 0, 0, true, context);
     if (needed(lowest) > limit) {
       throw tooLarge(lowest, limit);
     }
+    // Drafts need more than predicted, and their corrections are each made by themselves.
     var fits =
-        Stream.of(near)
+        Stream.of(near, lower(state, limit, limit, false, context))
             .filter(draft -> needed(draft) <= limit)
-            .findFirst()
-            .orElseGet(() -> lower(state, limit, 0, context));
+            .min(Comparator.comparingDouble(FitMemory::micros))
+            .orElseGet(() -> lower(state, limit, 0, true, context));
     var chosen = needed(fits) <= limit ? fits : lowest;
     return chosen.with(LEAST, OptionalLong.of(Math.min(needed(chosen), needed(lowest))));
+  }
+
+  /** {@return the predicted time that what was given up adds} */
+  private static double micros(GraphState draft) {
+    return draft.get(GIVEN_UP).stream().mapToDouble(Rewrite::afterMicros).sum();
   }
 
   /**
    * {@return the first draft within the limit, or one as low as it gets}
    *
    * @param aim the bytes that each draft tries to reach
+   * @param moves whether tensors may move to the host's memory
    */
-  private GraphState lower(GraphState state, long limit, long aim, PassContext context) {
+  private GraphState lower(
+      GraphState state, long limit, long aim, boolean moves, PassContext context) {
     var now = place(state, limit, context);
     var lowest = now;
     var made = new ArrayList<List<Made>>();
@@ -146,6 +155,7 @@ final class FitMemory extends GraphPass {
                 own,
                 context.costs(),
                 gathers,
+                moves,
                 made.get(c),
                 PeakReduction.peak(own) - Math.max(0, over));
         graphs.add(lowered.graph());

@@ -75,7 +75,7 @@ class PeakReductionTest {
   }
 
   private static PeakReduction.Lowered lower(Analyses own, long most) {
-    return PeakReduction.lower(own, COSTS, GATHERS, List.of(), most);
+    return PeakReduction.lower(own, COSTS, GATHERS, true, List.of(), most);
   }
 
   /** The least time of any sequence of decisions that gets below a number of bytes. */

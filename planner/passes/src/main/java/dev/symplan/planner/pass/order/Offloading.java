@@ -19,7 +19,6 @@ import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 
 /**
@@ -220,19 +219,19 @@ final class Offloading {
   static void insert(
       PeakView view, RoundTrip trip, ListMultimap<Integer, Consumer<GraphCopier>> insertions) {
     var value = trip.value();
-    var host = new AtomicReference<>(value);
+    var host = new Value[] {value};
     insertions.put(
         trip.out(),
         copier -> {
           var copied = copier.now(value);
-          host.set(copy(copier, OFFLOAD, copied, value, "_host", MemorySpace.HOST));
-          await(copier, copied, host.get());
+          host[0] = copy(copier, OFFLOAD, copied, value, "_host", MemorySpace.HOST);
+          await(copier, copied, host[0]);
         });
     insertions.put(
         trip.back(),
         copier -> {
-          var back = copy(copier, RELOAD, host.get(), value, "_back", value.tensor().space());
-          await(copier, host.get(), back);
+          var back = copy(copier, RELOAD, host[0], value, "_back", value.tensor().space());
+          await(copier, host[0], back);
           copier.replace(value, back);
           trip.views().stream().forEach(op -> again(copier, view.ops.get(op)));
         });

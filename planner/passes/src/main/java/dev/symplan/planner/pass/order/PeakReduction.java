@@ -146,37 +146,49 @@ public final class PeakReduction {
   /**
    * {@return the graph with a peak of at most so many bytes by prediction, or as low as it gets}
    *
+   * @param moves whether tensors may move to the host's memory
    * @param before what the graph has given up already
    */
   public static Lowered lower(
-      Analyses own, CostModel costs, Gathers gathers, List<Made> before, long most) {
+      Analyses own, CostModel costs, Gathers gathers, boolean moves, List<Made> before, long most) {
+    var first = moves ? ImmutableMap.<Way, Double>of() : refused(Offloaded.class);
     var tight = own.of(CopyWindows.tight(own.graph()));
-    var best = new PeakReduction(tight, costs, gathers).lower(before, most, most);
-    if (best.peak() > most) {
+    var best = new PeakReduction(tight, costs, gathers, first).lower(before, most, most);
+    if (best.peak() > most && moves) {
       // What one kind needs may stand in the way of the other.
-      for (var refused : List.of(Recomputed.class, Offloaded.class)) {
-        var known = ImmutableMap.of(new Way(Optional.empty(), refused), Double.POSITIVE_INFINITY);
-        var one = new PeakReduction(tight, costs, gathers, known).lower(before, most, most);
+      for (var kind : List.of(Recomputed.class, Offloaded.class)) {
+        var one = new PeakReduction(tight, costs, gathers, refused(kind)).lower(before, most, most);
         best = one.peak() < best.peak() ? one : best;
       }
     }
     long largest = best.made().stream().mapToLong(Made::bytes).max().orElse(0);
-    for (int k = 0; k < MAX_AIMS && best.peak() <= most; k++) {
-      var found = lower(tight, costs, gathers, before, most - k * largest, most);
+    for (int k = 0; k < (moves ? MAX_AIMS : 1) && best.peak() <= most; k++) {
+      var found = lower(tight, costs, gathers, first, before, most - k * largest, most);
       best = found.peak() <= most && found.micros() < best.micros() ? found : best;
     }
     return best;
   }
 
+  private static ImmutableMap<Way, Double> refused(Class<? extends Made> kind) {
+    return ImmutableMap.of(new Way(Optional.empty(), kind), Double.POSITIVE_INFINITY);
+  }
+
   /**
    * {@return the best of several searches}
    *
+   * @param first what is known of ways before any search
    * @param aim what these try to reach: if it is below {@code most}, copies find memory to hide in
    */
   private static Lowered lower(
-      Analyses tight, CostModel costs, Gathers gathers, List<Made> before, long aim, long most) {
-    Map<Way, Double> known = new HashMap<>();
-    var best = new PeakReduction(tight, costs, gathers).lower(before, aim, most);
+      Analyses tight,
+      CostModel costs,
+      Gathers gathers,
+      ImmutableMap<Way, Double> first,
+      List<Made> before,
+      long aim,
+      long most) {
+    Map<Way, Double> known = new HashMap<>(first);
+    var best = new PeakReduction(tight, costs, gathers, first).lower(before, aim, most);
     var last = best;
     for (int i = 0; i < MAX_TRIES && last.peak() <= most; i++) {
       var made = last.made().subList(before.size(), last.made().size());
