@@ -59,8 +59,8 @@ public final class RankAgreement {
   /**
    * Reports the first {@code all_to_all} in which a rank does not take what another one sends it.
    *
-   * @param versions the graphs that the ranks run; where their ranks meet, these have the same kinds of
-   *     collectives in the same order
+   * @param versions the graphs that the ranks run; where their ranks meet, these have the same
+   *     kinds of collectives in the same order
    */
   public static void checkExchanges(
       List<ProcessGroup> groups, List<Graph> versions, DiagnosticSink sink) {
