@@ -283,7 +283,7 @@ class WeightsTest {
           {"up": 3} | this is not an object
           {"up": {}} | 'tensor' is missing
           {"up": {"tensor": "model.up.weight", "dim": 0}} | unknown field 'dim'
-          {"up": {"tensor": "nothing"}} | no tensor 'nothing' was found for input 'up'
+          {"up": {"tensor": "nothing"}} | has no tensor 'nothing' for input 'up'
           {"up": {"tensor": "model.up.weight", "shard": -1}} | dimension -1 is negative
           {"up": {"tensor": "model.up.weight", "shard": 2}} | has no dimension 2
           {"up": {"tensor": "model.up.weight", "groups": [[0]]}} | 'groups' needs 'shard'

@@ -133,6 +133,7 @@ public final class Pipeline {
         target.orElseGet(() -> Target.defaultFor(options.hosts().map(Hosts::most).orElse(ranks)));
     var topology = topology(options.hosts(), graphOfRank, machine);
     var grouped = Groups.withWorld(program, graphOfRank);
+    Groups.checkRanks(grouped.groups(), graphOfRank);
     var context =
         new PassContext(grouped, graphOfRank, machine, topology, options, warnings, observer);
     var state = new PlanState(ImmutableList.of(), Facts.NONE);

@@ -3,6 +3,7 @@ package dev.symplan.planner.interpret;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.planner.plan.Plan;
 import java.util.ArrayList;
 import java.util.List;
@@ -39,7 +40,7 @@ public final class Interpreter {
         new PlanRun(plan, reference, seed, Piece.mix(seed, order)).run();
       }
       return Optional.empty();
-    } catch (Unsafe e) {
+    } catch (Unsafe | OpTypeException e) {
       return Optional.of(String.valueOf(e.getMessage()));
     }
   }

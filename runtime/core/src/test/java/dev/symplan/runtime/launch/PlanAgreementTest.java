@@ -120,8 +120,8 @@ class PlanAgreementTest {
     assertThat(check(3, rank -> rank == 1 ? "b" : "a", _ -> executable(3, "sum")))
         .containsOnly(
             "'r' (sum.graph:4) runs as two_shot, for which ranks 0, 1, 2 must be on one host; but"
-                + " ranks 0, 2 are on a, rank 1 is on b. Start the ranks of each host one after"
-                + " another");
+                + " ranks 0, 2 are on a, rank 1 is on b. Plan for these hosts:"
+                + " --hosts '[0, 2], [1]'");
   }
 
   private static Executable scattered() {

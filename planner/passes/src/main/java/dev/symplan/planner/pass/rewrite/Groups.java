@@ -6,6 +6,7 @@ import com.google.common.collect.Maps;
 import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
@@ -59,9 +60,13 @@ public final class Groups {
     return new Program(groups, program.declarations(), program.graphs(), program.endNotes());
   }
 
-  /** Reports what does not fit. */
-  public static void check(
-      ImmutableList<ProcessGroup> groups, List<Graph> graphOfRank, DiagnosticSink sink) {
+  /**
+   * Checks that the ranks of all groups exist, before anything asks where they are.
+   *
+   * @throws CompileException when some do not
+   */
+  public static void checkRanks(ImmutableList<ProcessGroup> groups, List<Graph> graphOfRank) {
+    var sink = new DiagnosticSink();
     var checker = new Groups(groups, sink);
     for (var group : groups) {
       if (group.maxRank() >= graphOfRank.size()) {
@@ -73,6 +78,13 @@ public final class Groups {
                 .formatted(group.maxRank() + 1, graphOfRank.size() - 1, group.name()));
       }
     }
+    sink.throwIfErrors();
+  }
+
+  /** Reports what does not fit. */
+  public static void check(
+      ImmutableList<ProcessGroup> groups, List<Graph> graphOfRank, DiagnosticSink sink) {
+    var checker = new Groups(groups, sink);
     for (var graph : GraphChoice.distinct(graphOfRank)) {
       for (var collective : Collective.allOf(graph.ops())) {
         checker.check(collective, graph, graphOfRank);
