@@ -203,6 +203,21 @@ class MemoryLimitTest {
     assertThat(recomputed("aten::relu(c)\n  e = aten::copy_(c, x)")).isEmpty();
   }
 
+  /** Nothing runs in it, so nothing can give up memory. */
+  @Test
+  void aGraphWithoutOpsIsRefusedBelowItsInputs() {
+    var none =
+        """
+        graph version 1
+        graph none(x: f32[1024]) {
+          return x
+        }
+        """;
+    assertThatThrownBy(() -> plan(none, OptionalLong.of(1024)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("allow at least 4096 bytes");
+  }
+
   @Test
   void limitsAreNotNegative() {
     assertThatThrownBy(() -> CompileOptions.DEFAULT.withMemoryLimit(OptionalLong.of(-1)))

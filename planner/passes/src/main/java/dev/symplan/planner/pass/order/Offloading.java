@@ -86,10 +86,13 @@ final class Offloading {
     this.costs = costs;
     this.alike = alike;
     this.overlap = view.own.overlap();
-    view.units
-        .ops(view.profile.at())
-        .filter(view.aliases::runs)
-        .forEach(op -> full.set(unitOf(op)));
+    // A graph without ops has no unit.
+    if (view.units.count() > 0) {
+      view.units
+          .ops(view.profile.at())
+          .filter(view.aliases::runs)
+          .forEach(op -> full.set(unitOf(op)));
+    }
     var begins = new HashMap<Value, Integer>();
     for (int i = 0; i < view.ops.size(); i++) {
       var op = view.ops.get(i);
