@@ -21,6 +21,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Plans that compute tensors again, so that they fit into the memory that the caller allows. */
 class MemoryLimitTest {
@@ -216,6 +218,23 @@ class MemoryLimitTest {
     assertThatThrownBy(() -> plan(none, OptionalLong.of(1024)))
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("allow at least 4096 bytes");
+  }
+
+  /** Only plans have the host's memory. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          x: f32[64]       | symplan::offload(x) | is for plans, not for graphs
+          x: f32[64] @host | aten::clone(x)      | 'x' is annotated @host, but is an input
+          """)
+  void callersDoNotMoveTensors(String input, String op, String message) {
+    var text = "graph version 1\ngraph g(%s) {\n  y = %s\n  return y\n}\n".formatted(input, op);
+    assertThatThrownBy(() -> plan(text))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining(message)
+        .hasMessageContaining("--memory-limit lets the planner move tensors");
   }
 
   @Test
