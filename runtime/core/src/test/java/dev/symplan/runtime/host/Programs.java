@@ -86,4 +86,20 @@ final class Programs {
       }
     }
   }
+
+  /** Fills all inputs with powers of two, whose sums, averages and products are exact. */
+  static void fillExactly(Session session, Random random) {
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        session.input(rank, i).ifPresent(tensor -> fillExactly(tensor, random));
+      }
+    }
+  }
+
+  private static void fillExactly(HostTensor tensor, Random random) {
+    var flat = Programs.flat(tensor);
+    for (long i = 0; i < flat.type().numel(); i++) {
+      flat.set(1 + random.nextInt(2), i);
+    }
+  }
 }

@@ -20,7 +20,6 @@ import dev.symplan.planner.pass.analysis.GraphChoice;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.runtime.Session;
-import dev.symplan.runtime.tensor.HostTensor;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Random;
@@ -76,7 +75,7 @@ class StageRunTest {
     var json = PlanFile.toJson(plan);
     assertThat(PlanFile.toJson(PlanFile.read(new SourceFile("read.plan", json)))).isEqualTo(json);
     try (var session = Session.open(plan, new HostBackend())) {
-      fill(session, random);
+      Programs.fillExactly(session, random);
       Programs.runsAsReference(session, GraphChoice.of(parsed, options), plan, what);
     }
   }
@@ -98,21 +97,6 @@ class StageRunTest {
                 .anyMatch(part -> part.stream().map(rank -> hosts[rank]).distinct().count() > 1);
         assertThat(apart && collective.variant() != Variant.NCCL).isFalse();
       }
-    }
-  }
-
-  private static void fill(Session session, Random random) {
-    for (int rank = 0; rank < session.ranks(); rank++) {
-      for (int i = 0; i < session.inputNames().size(); i++) {
-        session.input(rank, i).ifPresent(tensor -> fill(tensor, random));
-      }
-    }
-  }
-
-  private static void fill(HostTensor tensor, Random random) {
-    var flat = Programs.flat(tensor);
-    for (long i = 0; i < flat.type().numel(); i++) {
-      flat.set(1 + random.nextInt(2), i);
     }
   }
 }

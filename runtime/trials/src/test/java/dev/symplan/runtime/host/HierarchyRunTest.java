@@ -20,7 +20,6 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Action;
 import dev.symplan.runtime.Session;
-import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Collections;
 import java.util.EnumMap;
 import java.util.EnumSet;
@@ -127,7 +126,7 @@ class HierarchyRunTest {
     assertThat(PlanFile.toJson(PlanFile.read(new SourceFile("read.plan", json)))).isEqualTo(json);
     staysWithinDomains(plan, what);
     try (var session = Session.open(plan, new HostBackend())) {
-      fill(session, random);
+      Programs.fillExactly(session, random);
       Programs.runsAsReference(
           session, Collections.nCopies(plan.worldSize(), parsed.graphs().getFirst()), plan, what);
     }
@@ -155,22 +154,6 @@ class HierarchyRunTest {
           plan.group(collective.group()).members().stream()
               .anyMatch(part -> part.stream().map(topology::host).distinct().count() > 1);
       assertThat(apart && collective.variant() != Variant.NCCL).as(what).isFalse();
-    }
-  }
-
-  /** Powers of two: sums, averages and products of them are exact in every type. */
-  private static void fill(Session session, Random random) {
-    for (int rank = 0; rank < session.ranks(); rank++) {
-      for (int i = 0; i < session.inputNames().size(); i++) {
-        session.input(rank, i).ifPresent(tensor -> fill(tensor, random));
-      }
-    }
-  }
-
-  private static void fill(HostTensor tensor, Random random) {
-    var flat = Programs.flat(tensor);
-    for (long i = 0; i < flat.type().numel(); i++) {
-      flat.set(1 + random.nextInt(2), i);
     }
   }
 
