@@ -27,12 +27,17 @@ record CudaExpr(String type, Function<String, String> params) {
           FloatFunction.DIGAMMA,
           FloatFunction.BESSEL_I0,
           FloatFunction.NEXTAFTER,
-          Primitive.Function.FLOOR_MOD,
           Primitive.Function.GCD,
           Primitive.Function.LCM);
 
   /** The quotient of floats, rounded down, of {@code a} and {@code b}. */
   private static final Expr FLOOR_QUOTIENT = Expressions.parse("floor_quotient(a, b)").getFirst();
+
+  /** Whether a quotient of integers that is rounded towards 0 is above the exact one. */
+  private static final String ROUNDED_UP =
+      "%1$s %% %2$s != 0 && (%1$s < 0) != (%2$s < 0)";
+
+  private static final String ZERO = Literals.integer(0);
 
   private static final int ATOM = 13;
   private static final int CAST = 12;
@@ -137,23 +142,29 @@ record CudaExpr(String type, Function<String, String> params) {
       case SINGLE -> text(apply.args().getFirst());
       case FLOOR_DIV ->
           isInteger()
-              ? none(function)
+              ? divided(apply, "-%1$s", "%1$s / %2$s - (" + ROUNDED_UP + ")")
               : text(
                   FLOOR_QUOTIENT.with(
                       ImmutableMap.of("a", apply.args().getFirst(), "b", apply.args().getLast())));
-      case FMOD -> isInteger() ? integerRemainder(apply) : function("fmod", apply);
+      case FMOD ->
+          isInteger() ? divided(apply, ZERO, "%1$s %% %2$s") : function("fmod", apply);
+      case FLOOR_MOD ->
+          isInteger()
+              ? divided(apply, ZERO, "%1$s %% %2$s + (" + ROUNDED_UP + " ? %2$s : " + ZERO + ")")
+              : none(function);
       case FLOOR, CEIL, TRUNC, RINT, ISINF, ISFINITE, SIGNBIT, POW ->
           isInteger() ? none(function) : function(function.symbol(), apply);
-      case FLOOR_MOD, GCD, LCM -> none(function);
+      case GCD, LCM -> none(function);
     };
   }
 
-  /** With the sign of the dividend. What a division by 0 or -1 gives may not be defined there. */
-  private Text integerRemainder(Expr.Apply apply) {
-    return new Text(
-        "%2$s == 0 ? (__trap(), %1$s) : %2$s == -1 ? %3$s : %1$s %% %2$s"
-            .formatted(within(apply, 0, CAST), within(apply, 1, CAST), Literals.integer(0)),
-        TERNARY);
+  /**
+   * A quotient or rest of integers, of {@code %1$s} by {@code %2$s}. Divisions by 0 and by -1 may not
+   * be defined in C++: the first ends the run, as on the host.
+   */
+  private Text divided(Expr.Apply apply, String byMinusOne, String byOthers) {
+    var text = "%2$s == 0 ? (__trap(), %1$s) : %2$s == -1 ? " + byMinusOne + " : " + byOthers;
+    return new Text(text.formatted(within(apply, 0, CAST), within(apply, 1, CAST)), TERNARY);
   }
 
   private static Text none(Primitive primitive) {
@@ -173,8 +184,7 @@ record CudaExpr(String type, Function<String, String> params) {
   private Text infix(Infix infix, Expr.Apply apply) {
     int own = infix.precedence();
     if (isInteger() && infix == Operator.DIV) {
-      // The result of a division by 0 is not defined there.
-      return none(infix);
+      return divided(apply, "-%1$s", "%1$s / %2$s");
     }
     boolean compares = infix instanceof Comparison;
     int least = compares ? Operator.SHIFT_LEFT.precedence() : own;

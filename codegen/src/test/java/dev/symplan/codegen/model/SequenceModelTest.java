@@ -139,7 +139,10 @@ class SequenceModelTest {
         new Read("c"),
         reduce("c", "d").with(new Read("d"), new Read("b")));
     unsafe(new Write("a"), reduce("a", "b").with(new Read("b"), new Write("a")), new Read("a"));
-    // The end of the second may stand in for that of the first only behind its epilogue.
+  }
+
+  @Test
+  void aLaterEndStandsInOnlyBehindItsEpilogue() {
     safe(
         "epilogue-end",
         "The first collective's end: the second's stands in for it, whose epilogue does not write"
