@@ -34,8 +34,7 @@ record CudaExpr(String type, Function<String, String> params) {
   private static final Expr FLOOR_QUOTIENT = Expressions.parse("floor_quotient(a, b)").getFirst();
 
   /** Whether a quotient of integers that is rounded towards 0 is above the exact one. */
-  private static final String ROUNDED_UP =
-      "%1$s %% %2$s != 0 && (%1$s < 0) != (%2$s < 0)";
+  private static final String ROUNDED_UP = "%1$s %% %2$s != 0 && (%1$s < 0) != (%2$s < 0)";
 
   private static final String ZERO = Literals.integer(0);
 
@@ -146,8 +145,7 @@ record CudaExpr(String type, Function<String, String> params) {
               : text(
                   FLOOR_QUOTIENT.with(
                       ImmutableMap.of("a", apply.args().getFirst(), "b", apply.args().getLast())));
-      case FMOD ->
-          isInteger() ? divided(apply, ZERO, "%1$s %% %2$s") : function("fmod", apply);
+      case FMOD -> isInteger() ? divided(apply, ZERO, "%1$s %% %2$s") : function("fmod", apply);
       case FLOOR_MOD ->
           isInteger()
               ? divided(apply, ZERO, "%1$s %% %2$s + (" + ROUNDED_UP + " ? %2$s : " + ZERO + ")")
@@ -159,8 +157,8 @@ record CudaExpr(String type, Function<String, String> params) {
   }
 
   /**
-   * A quotient or rest of integers, of {@code %1$s} by {@code %2$s}. Divisions by 0 and by -1 may not
-   * be defined in C++: the first ends the run, as on the host.
+   * A quotient or rest of integers, of {@code %1$s} by {@code %2$s}. Divisions by 0 and by -1 may
+   * not be defined in C++: the first ends the run, as on the host.
    */
   private Text divided(Expr.Apply apply, String byMinusOne, String byOthers) {
     var text = "%2$s == 0 ? (__trap(), %1$s) : %2$s == -1 ? " + byMinusOne + " : " + byOthers;

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Each rank has a session of its own, which shares memory with those of its host and nothing with
- * the others. They are threads here; {@link HostProcessesTest} has processes.
+ * the others. They are threads here; {@code HostProcessesTest} has processes.
  */
 @Timeout(60)
 class HostsTest {
