@@ -158,6 +158,19 @@ class UsageTest {
         .contains("\"format\" : \"symplan-simulation\"");
   }
 
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "[0, 0], [1, 2, 3]|rank 0 is listed twice",
+        "[0, 1], [1, 2]|rank 1 is listed twice",
+        "[0, 1], [2, 9]|rank 3 is missing; 4 ranks are listed, which count from 0"
+      })
+  void listsOfHostsNameEachRankOnce(String hosts, String message) {
+    assertThat(run("compile", SAMPLE, "--hosts", hosts).err())
+        .startsWith("--hosts: '%s': %s\n".formatted(hosts, message));
+  }
+
   @Test
   void hostsCanBeAFile() throws IOException {
     var hosts = Files.writeString(folder.resolve("hosts.txt"), "gpu01 2\ngpu02 2 # the other\n");

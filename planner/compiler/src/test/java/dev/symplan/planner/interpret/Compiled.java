@@ -25,7 +25,11 @@ import java.util.Optional;
  *     {@code symm_mem} do, it is what the compiler first makes of them; runs with numbers compare
  *     these with what the ops are defined to do
  */
-record Compiled(Plan plan, List<Graph> graphs) {
+record Compiled(Plan plan, List<Graph> graphs, Interpreter interpreter) {
+  Compiled(Plan plan, List<Graph> graphs) {
+    this(plan, graphs, new Interpreter(plan.groups(), graphs));
+  }
+
   static Compiled of(Program program, Target target, CompileOptions options) {
     var normalized = new ArrayList<Optional<Graph>>();
     var observer =
@@ -66,10 +70,10 @@ record Compiled(Plan plan, List<Graph> graphs) {
   }
 
   Optional<String> wrong(long seed, int orders) {
-    return new Interpreter(plan.groups(), graphs).wrong(plan, seed, orders);
+    return interpreter.wrong(plan, seed, orders);
   }
 
   Optional<String> wrong(Plan changed, long seed, int orders) {
-    return new Interpreter(plan.groups(), graphs).wrong(changed, seed, orders);
+    return interpreter.wrong(changed, seed, orders);
   }
 }

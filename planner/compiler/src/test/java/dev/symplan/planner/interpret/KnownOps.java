@@ -178,13 +178,27 @@ final class KnownOps {
     var cursor = new Piece.Cursor(whole ? rank.place(left).read(type) : List.of());
     var made = new ArrayList<Piece>();
     for (long row = 0; row < rows; row++) {
-      long digest =
+      Piece.append(
+          made,
           whole
-              ? Piece.hash(cursor.take(inner * type.dtype().bytes()))
-              : sampled(rank.place(left), type, row * inner, inner);
-      made.add(new Piece(Piece.mix(key, digest), 0, width));
+              ? row(cursor.take(inner * type.dtype().bytes()), key, width)
+              : new Piece(
+                  Piece.mix(key, sampled(rank.place(left), type, row * inner, inner)), 0, width));
     }
     rank.place(op.result()).write(result, made);
+  }
+
+  /** A row of a product. Rows that were computed one after the other give rows of one piece. */
+  private static Piece row(List<Piece> pieces, long key, long width) {
+    if (pieces.size() > 1) {
+      return new Piece(Piece.mix(key, Piece.hash(pieces)), 0, width);
+    }
+    var piece = pieces.getFirst();
+    long token = Piece.mix(Piece.mix(key, piece.token()), piece.length());
+    return new Piece(
+        Piece.mix(token, Math.floorMod(piece.from(), piece.length())),
+        Math.floorDiv(piece.from(), piece.length()) * width,
+        width);
   }
 
   private static long sampled(Place place, TensorType type, long first, long count) {

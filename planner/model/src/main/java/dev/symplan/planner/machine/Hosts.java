@@ -3,6 +3,7 @@ package dev.symplan.planner.machine;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.Ints;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.text.RankText;
 import java.util.ArrayList;
@@ -24,6 +25,8 @@ public record Hosts(ImmutableIntArray ofRank) {
   private static final Pattern LISTS = Pattern.compile("\\[[^\\[\\]]*](\\s*,\\s*\\[[^\\[\\]]*])*");
   private static final Pattern SLICE =
       Pattern.compile("([0-9]{1,5})(?::([0-9]{1,5})(?::([1-9][0-9]{0,4}))?)?");
+
+  private static final int NONE = -1;
 
   public Hosts {
     if (ofRank.isEmpty()) {
@@ -55,6 +58,8 @@ public record Hosts(ImmutableIntArray ofRank) {
    * {@return the hosts by a text: {@code 4x8} (four hosts of eight ranks), {@code 8,4}, or the
    * ranks of each host, {@code [0, 2], [1, 3]}, with slices as in {@code [0:8:2]}; empty if it is
    * none of these, or has more ranks than a job can have}
+   *
+   * @throws IllegalArgumentException when lists leave a rank out, or name one twice
    */
   public static Optional<Hosts> parse(String text) {
     return text.startsWith("[") ? lists(text) : sizes(text).map(Hosts::filled);
@@ -93,16 +98,23 @@ public record Hosts(ImmutableIntArray ofRank) {
       }
       hosts.add(ranks);
     }
-    int count = hosts.stream().mapToInt(ImmutableIntArray::length).sum();
-    var ofRank = new int[count];
-    Arrays.fill(ofRank, -1);
+    var ofRank = new int[hosts.stream().mapToInt(ImmutableIntArray::length).sum()];
+    Arrays.fill(ofRank, NONE);
     for (int host = 0; host < hosts.size(); host++) {
       for (int rank : hosts.get(host).asList()) {
-        if (rank >= count || ofRank[rank] >= 0) {
-          return Optional.empty();
+        if (rank < ofRank.length && ofRank[rank] != NONE) {
+          throw new IllegalArgumentException("rank %s is listed twice".formatted(rank));
         }
-        ofRank[rank] = host;
+        if (rank < ofRank.length) {
+          ofRank[rank] = host;
+        }
       }
+    }
+    int missing = Ints.indexOf(ofRank, NONE);
+    if (missing >= 0) {
+      throw new IllegalArgumentException(
+          "rank %s is missing; %s ranks are listed, which count from 0"
+              .formatted(missing, ofRank.length));
     }
     return Optional.of(new Hosts(ImmutableIntArray.copyOf(ofRank)));
   }

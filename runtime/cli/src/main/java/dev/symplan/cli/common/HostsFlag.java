@@ -58,9 +58,14 @@ public final class HostsFlag {
   }
 
   private static Hosts read(String text, CommandSpec command) {
-    var listed = Hosts.parse(text);
-    if (listed.isPresent()) {
-      return listed.get();
+    try {
+      var listed = Hosts.parse(text);
+      if (listed.isPresent()) {
+        return listed.get();
+      }
+    } catch (IllegalArgumentException e) {
+      throw new ParameterException(
+          command.commandLine(), "--hosts: '%s': %s".formatted(text, e.getMessage()), e);
     }
     var file = Path.of(text);
     if (!Files.exists(file)) {
