@@ -23,7 +23,7 @@ final class Nvcc {
 
   /** Fails with what nvcc says; skips the test where there is none. */
   static void check(List<String> kernels) {
-    compile(kernels, ALL);
+    compile(kernels, ALL, "-O0");
   }
 
   /**
@@ -32,7 +32,7 @@ final class Nvcc {
    * <p>Skips the test where there is no nvcc.
    */
   static ImmutableList<String> ptx(List<String> kernels, List<String> architectures) {
-    var all = compile(kernels, architectures);
+    var all = compile(kernels, architectures, "-O3");
     return IntStream.range(0, kernels.size())
         .mapToObj(
             i -> {
@@ -44,7 +44,8 @@ final class Nvcc {
   }
 
   /** Everything in one go for each architecture, as nvcc itself takes a second to begin. */
-  private static String compile(List<String> kernels, List<String> architectures) {
+  private static String compile(
+      List<String> kernels, List<String> architectures, String optimization) {
     Tools.assumeInstalled("nvcc");
     var text = new StringBuilder();
     for (int i = 0; i < kernels.size(); i++) {
@@ -59,7 +60,8 @@ final class Nvcc {
     return Tools.inFolder(
         folder -> {
           Files.writeString(folder.resolve("kernels.cu"), text);
-          architectures.parallelStream().forEach(architecture -> compile(folder, architecture));
+          architectures.parallelStream()
+              .forEach(architecture -> compile(folder, architecture, optimization));
           return Files.readString(folder.resolve(ptx(architectures.getFirst())));
         });
   }
@@ -69,11 +71,22 @@ final class Nvcc {
   }
 
   /** To PTX, and that to machine code: what is in asm statements, only ptxas looks at. */
-  private static void compile(Path folder, String architecture) {
+  private static void compile(Path folder, String architecture, String optimization) {
     var ptx = ptx(architecture);
     var target = "-arch=" + architecture;
     try {
-      Tools.run(folder, List.of("nvcc", target, "-std=c++17", "-ptx", "-o", ptx, "kernels.cu"));
+      Tools.run(
+          folder,
+          List.of(
+              "nvcc",
+              target,
+              "-std=c++17",
+              "-Xcicc",
+              optimization,
+              "-ptx",
+              "-o",
+              ptx,
+              "kernels.cu"));
       Tools.run(folder, List.of("ptxas", target, "-O0", "-o", ptx + ".cubin", ptx));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
