@@ -232,6 +232,10 @@ public final class Json {
     return node.isArray();
   }
 
+  public boolean isObject() {
+    return node.isObject();
+  }
+
   public boolean isNumber() {
     return node.isNumber();
   }

@@ -123,6 +123,18 @@ class CheckpointRunTest {
           new Damage(INDEX, "{\"weight_map\": {\"model.w\": \"../w\"}}", INDEX, "'../w' is not"),
           new Damage(INDEX, "{\"weights\": {}}", INDEX, "weight_map"),
           new Damage(INDEX, "{\"weight_map\": ", INDEX),
+          new Damage(
+              INDEX,
+              "{\"w\": {\"tensor\": \"model.w\", \"shard\": 1}}",
+              INDEX,
+              "this is a weights layout, which says what tensor of a checkpoint each input is",
+              "give it to --weights-layout, and the checkpoint itself to --weights"),
+          new Damage(
+              "weights.json",
+              "{\"weight_map\": {\"model.w\": \"model-00001-of-00001.safetensors\"}}",
+              "weights.json:1:16: error[bad-tensors]",
+              "this is the index of a checkpoint, not a weights layout",
+              "give it to --weights, and a weights.json to --weights-layout"),
           new Damage(SHARD, "cut", SHARD, "it has 3 bytes, too few for a header"),
           new Damage(SHARD, "\u007f\0\0\0\0\0\0\0{}", SHARD, "is the file truncated?"),
           new Damage(SHARD, "\u0002\0\0\0\0\0\0\0{]", SHARD, "its header"),

@@ -117,9 +117,14 @@ final class WeightsLayout {
    */
   static WeightsLayout read(Path file) {
     var inputs = ImmutableMap.<String, Entry>builder();
-    Json.parse(SourceReader.read(file), new JsonErrors(DiagnosticCode.BAD_TENSORS))
-        .fields()
-        .forEach((input, entry) -> inputs.put(input, entry(entry)));
+    var root = Json.parse(SourceReader.read(file), new JsonErrors(DiagnosticCode.BAD_TENSORS));
+    if (root.find("weight_map").filter(map -> map.find("tensor").isEmpty()).isPresent()) {
+      throw root.get("weight_map")
+          .wrong(
+              "this is the index of a checkpoint, not a weights layout",
+              "give it to --weights, and a weights.json to --weights-layout");
+    }
+    root.fields().forEach((input, entry) -> inputs.put(input, entry(entry)));
     return new WeightsLayout(inputs.buildOrThrow());
   }
 

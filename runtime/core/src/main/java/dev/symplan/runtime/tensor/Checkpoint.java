@@ -78,10 +78,15 @@ public final class Checkpoint {
   }
 
   private static ImmutableMap<String, Entry> ofIndex(Path index) {
-    var shardOf =
-        Json.parse(SourceReader.read(index), new PathErrors(DiagnosticCode.BAD_TENSORS))
-            .get("weight_map")
-            .fields();
+    var root = Json.parse(SourceReader.read(index), new PathErrors(DiagnosticCode.BAD_TENSORS));
+    if (isLayout(root)) {
+      throw wrong(
+          DiagnosticCode.BAD_TENSORS,
+          index,
+          "this is a weights layout, which says what tensor of a checkpoint each input is",
+          "give it to --weights-layout, and the checkpoint itself to --weights");
+    }
+    var shardOf = root.get("weight_map").fields();
     var shards = new LinkedHashMap<String, Map<String, HostTensor>>();
     var entries = ImmutableMap.<String, Entry>builderWithExpectedSize(shardOf.size());
     shardOf.forEach(
@@ -101,6 +106,13 @@ public final class Checkpoint {
           entries.put(name, new Entry(file, tensor));
         });
     return entries.buildOrThrow();
+  }
+
+  /** Whether it is a {@code weights.json}: users have both files beside each other. */
+  private static boolean isLayout(Json root) {
+    return root.find("weight_map").isEmpty()
+        && root.fields().values().stream()
+            .anyMatch(input -> input.isObject() && input.find("tensor").isPresent());
   }
 
   /** An index names files beside it, and nothing else. */
