@@ -22,6 +22,8 @@ final class HostCopies {
   /** Tensors to write to the caller's memory at the end of each run. */
   private final Set<TensorRef> bound = new HashSet<>();
 
+  private boolean hasRun;
+
   HostCopies(Gpu gpu) {
     this.gpu = gpu;
   }
@@ -32,7 +34,7 @@ final class HostCopies {
 
   /** Lets the caller see and change an input; a run may have changed it too. */
   void handOut(TensorRef ref) {
-    if (tensors.containsKey(ref)) {
+    if (hasRun) {
       fetch(ref);
     }
     toUpload.add(ref);
@@ -80,6 +82,7 @@ final class HostCopies {
 
   /** Marks everything as out of date, and writes what is bound. */
   void ran() {
+    hasRun = true;
     fresh.clear();
     bound.forEach(this::fetch);
   }

@@ -91,9 +91,10 @@ class LocalWorkOnGpuTest {
         LocalPrograms.plan(
             """
             graph version 1
-            graph count(total: f32[64], step: f32[64]) {
+            graph count(total: f32[64], step: f32[64], kept: f32[64]) {
               sum = aten::add.Tensor(total, step)
-              kept = aten::copy_(total, sum)
+              next = aten::copy_(total, sum)
+              copy = aten::copy_(kept, sum)
               last = aten::neg(sum)
               return last
             }
@@ -107,6 +108,8 @@ class LocalWorkOnGpuTest {
       session.run("count", 1);
       assertThat(session.output(0, 0).orElseThrow().get(63)).isEqualTo(-63.0 * (RUNS + 1));
       assertThat(session.input(0, "total").get(1)).isEqualTo(RUNS + 1.0);
+      // The host had no copy of it before.
+      assertThat(session.input(0, "kept").get(1)).isEqualTo(RUNS + 1.0);
     }
   }
 
