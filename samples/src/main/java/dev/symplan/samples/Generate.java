@@ -7,17 +7,21 @@ import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Weights;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
 /**
  * Generates tokens with the Llama that {@code samples/pytorch/llama_serve.py} captured: reads a
- * prompt, and then decodes greedily with a cache. Both graphs are one plan, in which weights and
- * caches exist once. Between two tokens, nothing but the new token leaves the device.
+ * prompt, and then decodes greedily with a cache. Both graphs are one plan, in which weights,
+ * caches, the position and the tokens exist once. They stay on the device until all tokens are
+ * there: the host asks for all steps of decoding at once.
  */
 public final class Generate {
+
+  /** The input that holds the prompt, and after it the tokens that both graphs add. */
+  private static final String TOKENS = "tokens";
 
   /**
    * The generated tokens, and the speed of decoding.
@@ -35,7 +39,8 @@ public final class Generate {
    *     {@code constants.safetensors}
    * @param checkpoint as Hugging Face's libraries save it
    * @param prompt as many tokens as {@code prefill} was captured with
-   * @param count how many tokens to generate, at least 2
+   * @param count how many tokens to generate, at least 2; with the prompt, no more than the input
+   *     of tokens holds
    */
   static Generated run(
       Path program, Path checkpoint, List<Long> prompt, int count, Backend backend) {
@@ -56,36 +61,30 @@ public final class Generate {
             fill(session.input(rank, i), constants.tensor(session.inputNames().get(i), rank));
           }
         }
-        var input = session.input(rank, "prompt");
+        var input = session.input(rank, TOKENS);
         for (int i = 0; i < prompt.size(); i++) {
           input.setLong(prompt.get(i), 0, i);
         }
       }
 
-      var prefill = session.graphs().getFirst();
-      var decode = session.graphs().getLast();
-      var tokens = new ArrayList<Long>();
-      session.run(prefill.name());
-      tokens.add(token(session, prefill.firstOutput()));
+      session.run(session.graphs().getFirst().name());
       long begin = System.nanoTime();
-      while (tokens.size() < count) {
-        session.run(decode.name());
-        tokens.add(token(session, decode.firstOutput()));
-      }
+      session.run(session.graphs().getLast().name(), count - 1);
       double seconds = (System.nanoTime() - begin) / 1e9;
-      return new Generated(List.copyOf(tokens), (count - 1) / seconds);
+      // All ranks have the same tokens.
+      var tokens = session.input(session.localRanks().first(), TOKENS);
+      var generated =
+          IntStream.range(prompt.size(), prompt.size() + count)
+              .mapToObj(i -> tokens.getLong(0, i))
+              .toList();
+      return new Generated(generated, (count - 1) / seconds);
     }
   }
 
-  /** Caches begin with zeros. The prompt's graph sets the position and the last token. */
+  /** Caches begin with zeros. The prompt's graph sets the position. */
   private static void fill(Optional<HostTensor> input, Optional<HostTensor> constant) {
     input.ifPresent(
         tensor -> constant.ifPresentOrElse(tensor::copyFrom, () -> tensor.memory().fill((byte) 0)));
-  }
-
-  /** All ranks compute the same token. */
-  private static long token(Session session, int output) {
-    return session.output(session.localRanks().first(), output).orElseThrow().getLong(0, 0);
   }
 
   /** Takes the folder of the graphs, that of the checkpoint, and the backend. */

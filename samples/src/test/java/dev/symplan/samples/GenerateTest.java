@@ -9,30 +9,32 @@ import dev.symplan.ir.text.SourceReader;
 import dev.symplan.runtime.host.HostBackend;
 import java.nio.file.Path;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class GenerateTest {
   private static final Path SERVING =
       Path.of(System.getProperty("symplan.root", "..")).resolve("samples/serving");
 
   @ParameterizedTest
-  @ValueSource(ints = {1, 2})
-  void generatesThePyTorchTokens(int ranks) {
+  @CsvSource({"., tp1, 64", "., tp2, 64", "bf16, tp2, 37"})
+  void generatesThePyTorchTokens(String type, String program, int sure) {
+    var folder = SERVING.resolve(type);
     var expected =
         Json.parse(
-            SourceReader.read(SERVING.resolve("expected.json")),
+            SourceReader.read(folder.resolve("expected.json")),
             new JsonErrors(DiagnosticCode.BAD_TENSORS));
     var tokens = expected.get("tokens").list(Json::integer);
     assertThat(tokens).hasSize(64);
     assertThat(tokens.stream().distinct()).hasSizeGreaterThan(30);
+    assertThat(expected.get("sure").intValue()).isEqualTo(sure);
     var generated =
         Generate.run(
-            SERVING.resolve("tp" + ranks),
-            SERVING.resolve("checkpoint"),
+            folder.resolve(program),
+            folder.resolve("checkpoint"),
             expected.get("prompt").list(Json::integer),
             tokens.size(),
             new HostBackend());
-    assertThat(generated.tokens()).isEqualTo(tokens);
+    assertThat(generated.tokens()).hasSize(64).startsWith(tokens.subList(0, sure).toArray(Long[]::new));
     assertThat(generated.tokensPerSecond()).isPositive();
   }
 }
