@@ -323,7 +323,7 @@ def exception(check):
         run(x)
         plan = check.plans[-1]
         try:
-            plan.bridge.run(plan.handle, [0] * len(plan.zeros), symplan_torch._on(check.device)[1])
+            plan.bridge.run(plan.handle, [0] * len([*plan.inputs, *plan.outputs]), symplan_torch._on(check.device)[1])
             raise AssertionError("addresses of 0 were taken")
         except symplan_torch.SymplanError as refused:
             if "the address is 0" not in str(refused):

@@ -39,6 +39,8 @@ import warnings
 import weakref
 from array import array
 from collections import namedtuple
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
 import torch
@@ -93,9 +95,7 @@ class _Bridge:
 
     def run(self, handle, addresses, stream):
         # The last two words are the reply.
-        words = array("q", addresses)
-        words.append(0)
-        words.append(0)
+        words = array("q", [*addresses, 0, 0])
         address, length = words.buffer_info()
         count = length - 2
         if self._run(handle, address, count, stream, address + 8 * count):
@@ -407,13 +407,15 @@ class _Plan:
         if len(outputs) != len(self.results):
             raise SymplanError(f"{graph.name} has {len(self.results)} outputs, but its plan has {len(outputs)}")
         # A call goes through these only: the tensors among the inputs, the outputs that need memory, and the views.
-        self.tensors = [(i, s.size, s.stride, s.dtype) for i, s in enumerate(self.inputs) if s.dtype is not None]
+        self.tensors = [i for i, s in enumerate(self.inputs) if s.dtype is not None]
+        self.guards = None
         # _fast_cpu and _fast_cuda take plain tuples only.
         self.made = [
             (i, tuple(s.size), s.stride, s.dtype) for i, s in enumerate(outputs) if s.use in ("direct", "copied")
         ]
         self.views = [(i, s) for i, s in enumerate(outputs) if s.use in ("input", "output")]
-        self.zeros = [0] * (len(self.inputs) + len(outputs))
+        self.no_inputs = [0] * len(self.inputs)
+        self.no_outputs = [0] * len(outputs)
 
     def _request(self, graph, dims):
         refused = graph.refused
@@ -446,36 +448,49 @@ class _Plan:
             args = [*args, *self.constants]
         if len(args) != len(self.inputs):
             raise SymplanError(f"{len(args)} inputs, but the plan has {len(self.inputs)}")
-        mask, device = self.mask, self.device
-        addresses = self.zeros.copy()
-        given = args
-        for i, size, stride, dtype in self.tensors:
-            arg = args[i]
-            if arg.dtype is not dtype or arg.device != device:
-                raise SymplanError(
-                    f"{self.inputs[i].name} must be {dtype} on {device}, not {arg.dtype} on {arg.device}"
-                )
-            address = arg.data_ptr()
-            if arg.shape != size or arg.stride() != stride or address & mask:
-                arg = self._relaid(arg, self.inputs[i])
-                address = arg.data_ptr()
-                # Views of the input are views of the copy.
-                given = [*given] if given is args else given
-                given[i] = arg
-            addresses[i] = address
-        results = self.results.copy()
-        first = len(args)
-        empty, stream = _on(device)
+        every = len(self.tensors) == len(args)
+        tensors = args if every else [args[i] for i in self.tensors]
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        if self.guards is None or not self.guards.check(*tensors) or reduce(or_, addresses, 0) & self.mask:
+            tensors = self._fitting(tensors)
+            addresses = [tensor.data_ptr() for tensor in tensors]
+        if not every:
+            addresses = _scattered(self.no_inputs, self.tensors, addresses)
+        results, outputs = self.results.copy(), self.no_outputs.copy()
+        empty, stream = _on(self.device)
         for i, size, stride, dtype in self.made:
             results[i] = result = empty(size, stride, dtype)
-            addresses[first + i] = result.data_ptr()
-        self.bridge.run(self.handle, addresses, stream)
+            outputs[i] = result.data_ptr()
+        self.bridge.run(self.handle, addresses + outputs, stream)
+        if not self.views:
+            return results
+        # Views of an input that was copied are views of the copy.
+        given = tensors if every else _scattered(args, self.tensors, tensors)
         for i, slot in self.views:
             base = (given if slot.use == "input" else results)[slot.of]
             if base.shape != slot.size or base.stride() != slot.stride or slot.offset:
                 base = base.as_strided(slot.size, slot.stride, base.storage_offset() + slot.offset)
             results[i] = base
         return results
+
+    def _fitting(self, tensors):
+        """Returns the tensors, or copies of those whose layout is not the plan's; other types are an error."""
+        fitting = list(tensors)
+        for n, i in enumerate(self.tensors):
+            slot, arg = self.inputs[i], tensors[n]
+            if arg.dtype is not slot.dtype or arg.device != self.device:
+                raise SymplanError(
+                    f"{slot.name} must be {slot.dtype} on {self.device}, not {arg.dtype} on {arg.device}"
+                )
+            if arg.shape != slot.size or arg.stride() != slot.stride or arg.data_ptr() & self.mask:
+                fitting[n] = self._relaid(arg, slot)
+        if _TensorGuards is not None:
+            self.guards = _TensorGuards(
+                *fitting,
+                dynamic_dims_sizes=[list(tensor.shape) for tensor in fitting],
+                dynamic_dims_strides=[list(tensor.stride()) for tensor in fitting],
+            )
+        return fitting
 
     def _relaid(self, arg, slot):
         """Returns a copy with the plan's strides; a gradient, for example, may have different ones."""
@@ -484,11 +499,20 @@ class _Plan:
         return torch.empty_strided(slot.size, slot.stride, dtype=arg.dtype, device=arg.device).copy_(arg)
 
 
+def _scattered(values, places, given):
+    """Returns a copy of a list with other values at some places."""
+    scattered = list(values)
+    for i, value in zip(places, given):
+        scattered[i] = value
+    return scattered
+
+
 # What the code that Inductor generates allocates with: it needs less time than torch.empty_strided, and takes the
-# current GPU.
+# current GPU. Dynamo's guards check types, sizes and strides of all tensors in one call.
 _fast = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
 _fast_cpu = getattr(_fast, "_empty_strided_cpu", None)
 _fast_cuda = getattr(_fast, "_empty_strided_cuda", None)
+_TensorGuards = getattr(_fast, "TensorGuards", None)
 
 
 def _on(device):

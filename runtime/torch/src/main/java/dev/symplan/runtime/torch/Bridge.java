@@ -81,7 +81,8 @@ public final class Bridge {
     table.setAtIndex(JAVA_LONG, 0, VERSION);
     put(1, "compile", ADDRESS, JAVA_LONG, ADDRESS);
     put(2, "describe", JAVA_LONG, ADDRESS);
-    put(3, "run", JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_LONG, ADDRESS);
+    // Addresses as plain numbers: no objects are made for them in each run.
+    put(3, "run", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
     put(4, "close", JAVA_LONG, ADDRESS);
     put(5, "release", ADDRESS);
     put(6, "leave", ADDRESS);
@@ -133,19 +134,13 @@ public final class Bridge {
         });
   }
 
-  long run(long handle, MemorySegment addresses, long count, long stream, MemorySegment reply) {
-    return guarded(
-        FAILED,
-        reply,
-        () -> {
-          var graph = graph(handle);
-          if (count < 0 || count > 0 && addresses.address() == 0) {
-            throw new IllegalArgumentException(
-                "%s addresses at 0x%s".formatted(count, Long.toHexString(addresses.address())));
-          }
-          graph.run(addresses.reinterpret(count * Long.BYTES), stream);
-          return OK;
-        });
+  long run(long handle, long addresses, long count, long stream, long reply) {
+    try {
+      graph(handle).run(addresses, count, stream);
+      return OK;
+    } catch (Throwable e) {
+      return failed(FAILED, MemorySegment.ofAddress(reply), e);
+    }
   }
 
   long close(long handle, MemorySegment reply) {
@@ -207,13 +202,17 @@ public final class Bridge {
     try {
       return task.run();
     } catch (Throwable e) {
-      try {
-        write(reply, message(e));
-      } catch (Throwable _) {
-        // There is no memory for the text: the reply stays empty.
-      }
-      return failed;
+      return failed(failed, reply, e);
     }
+  }
+
+  private long failed(long failed, MemorySegment reply, Throwable e) {
+    try {
+      write(reply, message(e));
+    } catch (Throwable _) {
+      // There is no memory for the text: the reply stays empty.
+    }
+    return failed;
   }
 
   private static String message(Throwable e) {

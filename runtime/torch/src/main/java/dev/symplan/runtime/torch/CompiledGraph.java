@@ -22,7 +22,10 @@ import java.util.List;
  * at a time.
  */
 final class CompiledGraph implements AutoCloseable {
-  private static final long[] NOTHING = {};
+  private static final MemorySegment NOTHING = MemorySegment.NULL;
+
+  /** All memory, so that a run makes no object for the part that has its addresses. */
+  private static final MemorySegment MEMORY = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
 
   private final Plan plan;
   private final Backend backend;
@@ -33,8 +36,8 @@ final class CompiledGraph implements AutoCloseable {
   private Session session;
   private boolean failed;
 
-  /** The addresses that the session has, of inputs and then of outputs; none at first. */
-  private long[] bound = NOTHING;
+  /** The addresses that the session has, of inputs and then of outputs; nothing at first. */
+  private MemorySegment bound = NOTHING;
 
   private CompiledGraph(Plan plan, Backend backend, SessionOptions options) {
     this.plan = plan;
@@ -98,20 +101,32 @@ final class CompiledGraph implements AutoCloseable {
   /**
    * Runs once.
    *
-   * @param addresses of the inputs and then of the outputs, where as much memory is as the
-   *     signature says
+   * @param addresses where the addresses of the inputs and then of the outputs are. Each has as much
+   *     memory as the signature says
+   * @param count how many there are
    * @throws IllegalArgumentException when an address cannot be right
    * @throws RunException when the run fails; the next one starts anew if there are no other ranks
    */
-  synchronized void run(MemorySegment addresses, long stream) {
+  synchronized void run(long addresses, long count, long stream) {
+    int tensors = inputBytes.length() + outputBytes.length();
+    if (count != tensors) {
+      throw new IllegalArgumentException(
+          "addresses of %s of %s inputs and outputs".formatted(count, tensors));
+    }
+    if (count > 0 && addresses <= 0) {
+      throw new IllegalArgumentException(
+          "%s addresses at 0x%s".formatted(count, Long.toHexString(addresses)));
+    }
     if (failed && options.world().isEmpty()) {
       session.close();
       session = Session.open(plan, backend, options);
       bound = NOTHING;
       failed = false;
     }
-    if (!isBound(addresses)) {
-      bind(addresses.toArray(JAVA_LONG));
+    long end = addresses + count * Long.BYTES;
+    if (bound == NOTHING
+        || MemorySegment.mismatch(MEMORY, addresses, end, bound, 0, bound.byteSize()) >= 0) {
+      bind(MEMORY.asSlice(addresses, count * Long.BYTES).toArray(JAVA_LONG));
     }
     try {
       session.runIn(stream);
@@ -121,33 +136,16 @@ final class CompiledGraph implements AutoCloseable {
     }
   }
 
-  private boolean isBound(MemorySegment addresses) {
-    if (addresses.byteSize() != (long) bound.length * Long.BYTES || bound.length == 0) {
-      return false;
-    }
-    for (int i = 0; i < bound.length; i++) {
-      if (addresses.getAtIndex(JAVA_LONG, i) != bound[i]) {
-        return false;
-      }
-    }
-    return true;
-  }
-
   private void bind(long[] addresses) {
     int inputs = inputBytes.length();
-    int tensors = inputs + outputBytes.length();
-    if (addresses.length != tensors) {
-      throw new IllegalArgumentException(
-          "addresses of %s of %s inputs and outputs".formatted(addresses.length, tensors));
-    }
     bound = NOTHING;
     var all = ImmutableLongArray.copyOf(addresses);
     session.bind(
         rank,
         new CallerMemory(
             new Stretches(all.subArray(0, inputs), inputBytes),
-            new Stretches(all.subArray(inputs, tensors), outputBytes)));
-    bound = addresses;
+            new Stretches(all.subArray(inputs, addresses.length), outputBytes)));
+    bound = MemorySegment.ofArray(addresses);
   }
 
   @Override
