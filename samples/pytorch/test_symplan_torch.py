@@ -268,12 +268,15 @@ class Tests(unittest.TestCase):
         run = self.compiled(function)
         for x in (
             torch.randn(6, 6, device=DEVICE).t(),
+            # The same plan: a call that fits, one whose address does not, and one that fits again.
+            torch.randn(6, 6, device=DEVICE),
             torch.randn(80, device=DEVICE)[1:37].view(6, 6),
+            torch.randn(6, 6, device=DEVICE),
             torch.randn(6, 12, device=DEVICE)[:, ::2],
             torch.randn(6, 1, device=DEVICE).expand(6, 6),
         ):
             same(run(x), function(x))
-        self.assertEqual(self.runs, 4)
+        self.assertEqual(self.runs, 6)
 
     def test_types(self):
         def function(x, n, flags):

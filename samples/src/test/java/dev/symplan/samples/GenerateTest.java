@@ -34,7 +34,9 @@ class GenerateTest {
             expected.get("prompt").list(Json::integer),
             tokens.size(),
             new HostBackend());
-    assertThat(generated.tokens()).hasSize(64).startsWith(tokens.subList(0, sure).toArray(Long[]::new));
+    assertThat(generated.tokens())
+        .hasSize(64)
+        .startsWith(tokens.subList(0, sure).toArray(Long[]::new));
     assertThat(generated.tokensPerSecond()).isPositive();
   }
 }

@@ -16,14 +16,13 @@ import dev.symplan.runtime.launch.Launch;
 import dev.symplan.runtime.launch.World;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * A graph of PyTorch's that is ready to run on the rank of this process; any thread may run it, one
  * at a time.
  */
 final class CompiledGraph implements AutoCloseable {
-  private static final MemorySegment NOTHING = MemorySegment.NULL;
-
   /** All memory, so that a run makes no object for the part that has its addresses. */
   private static final MemorySegment MEMORY = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
 
@@ -36,8 +35,8 @@ final class CompiledGraph implements AutoCloseable {
   private Session session;
   private boolean failed;
 
-  /** The addresses that the session has, of inputs and then of outputs; nothing at first. */
-  private MemorySegment bound = NOTHING;
+  /** The addresses that the session has, of inputs and then of outputs; empty at first. */
+  private Optional<MemorySegment> bound = Optional.empty();
 
   private CompiledGraph(Plan plan, Backend backend, SessionOptions options) {
     this.plan = plan;
@@ -101,8 +100,8 @@ final class CompiledGraph implements AutoCloseable {
   /**
    * Runs once.
    *
-   * @param addresses where the addresses of the inputs and then of the outputs are. Each has as much
-   *     memory as the signature says
+   * @param addresses where the addresses of the inputs and then of the outputs are. Each has as
+   *     much memory as the signature says
    * @param count how many there are
    * @throws IllegalArgumentException when an address cannot be right
    * @throws RunException when the run fails; the next one starts anew if there are no other ranks
@@ -120,13 +119,14 @@ final class CompiledGraph implements AutoCloseable {
     if (failed && options.world().isEmpty()) {
       session.close();
       session = Session.open(plan, backend, options);
-      bound = NOTHING;
+      bound = Optional.empty();
       failed = false;
     }
-    long end = addresses + count * Long.BYTES;
-    if (bound == NOTHING
-        || MemorySegment.mismatch(MEMORY, addresses, end, bound, 0, bound.byteSize()) >= 0) {
-      bind(MEMORY.asSlice(addresses, count * Long.BYTES).toArray(JAVA_LONG));
+    long bytes = count * Long.BYTES;
+    if (bound.isEmpty()
+        || MemorySegment.mismatch(MEMORY, addresses, addresses + bytes, bound.get(), 0, bytes)
+            >= 0) {
+      bind(MEMORY.asSlice(addresses, bytes).toArray(JAVA_LONG));
     }
     try {
       session.runIn(stream);
@@ -138,14 +138,14 @@ final class CompiledGraph implements AutoCloseable {
 
   private void bind(long[] addresses) {
     int inputs = inputBytes.length();
-    bound = NOTHING;
+    bound = Optional.empty();
     var all = ImmutableLongArray.copyOf(addresses);
     session.bind(
         rank,
         new CallerMemory(
             new Stretches(all.subArray(0, inputs), inputBytes),
             new Stretches(all.subArray(inputs, addresses.length), outputBytes)));
-    bound = MemorySegment.ofArray(addresses);
+    bound = Optional.of(MemorySegment.ofArray(addresses));
   }
 
   @Override
