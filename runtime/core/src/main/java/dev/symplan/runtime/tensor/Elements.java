@@ -21,6 +21,9 @@ public final class Elements {
 
   private static final double TWO_TO_63 = 0x1p63;
 
+  /** Neighbours are copied to and from arrays at once: access to arrays costs less. */
+  private static final int LEAST_COPIED = 8;
+
   private Elements() {}
 
   static double getDouble(MemorySegment memory, long offset, DType dtype) {
@@ -101,11 +104,7 @@ public final class Elements {
     load(memory, offset, step, dtype, into, 0, count);
   }
 
-  /**
-   * Loads elements at equal distances into {@code into[start]} and after.
-   *
-   * <p>Each loop has one type.
-   */
+  /** Loads elements at equal distances into {@code into[start]} and after. */
   public static void load(
       MemorySegment memory,
       long offset,
@@ -114,23 +113,37 @@ public final class Elements {
       double[] into,
       int start,
       int count) {
-    if (dtype == DType.F32) {
-      for (int i = 0; i < count; i++) {
-        into[start + i] = memory.get(FLOAT, offset + i * step);
-      }
-    } else if (dtype == DType.BF16) {
-      for (int i = 0; i < count; i++) {
-        into[start + i] = Rounding.fromBFloat16(memory.get(SHORT, offset + i * step));
-      }
-    } else if (dtype == DType.F16) {
-      for (int i = 0; i < count; i++) {
-        into[start + i] = Float.float16ToFloat(memory.get(SHORT, offset + i * step));
-      }
-    } else {
-      for (int i = 0; i < count; i++) {
-        into[start + i] = getDouble(memory, offset + i * step, dtype);
-      }
+    if (step == dtype.bytes()
+        && count >= LEAST_COPIED
+        && loadCopied(memory, offset, dtype, into, start, count)) {
+      return;
     }
+    for (int i = 0; i < count; i++) {
+      into[start + i] = getDouble(memory, offset + i * step, dtype);
+    }
+  }
+
+  /** {@return whether the type is one of those whose neighbours are copied to an array first} */
+  private static boolean loadCopied(
+      MemorySegment memory, long offset, DType dtype, double[] into, int start, int count) {
+    if (dtype == DType.F32) {
+      var floats = new float[count];
+      MemorySegment.copy(memory, FLOAT, offset, floats, 0, count);
+      for (int i = 0; i < count; i++) {
+        into[start + i] = floats[i];
+      }
+      return true;
+    }
+    if (dtype != DType.BF16 && dtype != DType.F16) {
+      return false;
+    }
+    var bits = new short[count];
+    MemorySegment.copy(memory, SHORT, offset, bits, 0, count);
+    for (int i = 0; i < count; i++) {
+      into[start + i] =
+          dtype == DType.BF16 ? Rounding.fromBFloat16(bits[i]) : Float.float16ToFloat(bits[i]);
+    }
+    return true;
   }
 
   /**
@@ -198,19 +211,37 @@ public final class Elements {
       long offset,
       long step,
       DType dtype) {
-    if (dtype == DType.F32) {
-      for (int i = 0; i < count; i++) {
-        memory.set(FLOAT, offset + i * step, (float) from[start + i]);
-      }
-    } else if (dtype == DType.BF16) {
-      for (int i = 0; i < count; i++) {
-        memory.set(SHORT, offset + i * step, Rounding.toBFloat16((float) from[start + i]));
-      }
-    } else {
-      for (int i = 0; i < count; i++) {
-        setDouble(memory, offset + i * step, dtype, from[start + i]);
-      }
+    if (step == dtype.bytes()
+        && count >= LEAST_COPIED
+        && storeCopied(from, start, count, memory, offset, dtype)) {
+      return;
     }
+    for (int i = 0; i < count; i++) {
+      setDouble(memory, offset + i * step, dtype, from[start + i]);
+    }
+  }
+
+  /** {@return whether the type is one of those whose neighbours are copied from an array} */
+  private static boolean storeCopied(
+      double[] from, int start, int count, MemorySegment memory, long offset, DType dtype) {
+    if (dtype == DType.F32) {
+      var floats = new float[count];
+      for (int i = 0; i < count; i++) {
+        floats[i] = (float) from[start + i];
+      }
+      MemorySegment.copy(floats, 0, memory, FLOAT, offset, count);
+      return true;
+    }
+    if (dtype != DType.BF16 && dtype != DType.F16) {
+      return false;
+    }
+    var bits = new short[count];
+    for (int i = 0; i < count; i++) {
+      float value = (float) from[start + i];
+      bits[i] = dtype == DType.BF16 ? Rounding.toBFloat16(value) : Float.floatToFloat16(value);
+    }
+    MemorySegment.copy(bits, 0, memory, SHORT, offset, count);
+    return true;
   }
 
   public static void store(

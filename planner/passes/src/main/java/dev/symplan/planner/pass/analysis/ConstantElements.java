@@ -3,6 +3,7 @@ package dev.symplan.planner.pass.analysis;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -141,11 +142,7 @@ public final class ConstantElements {
       rows.row(i, row);
       System.arraycopy(row, 0, all, i * length, length);
     }
-    return (from, step, into, count) -> {
-      for (int i = 0; i < count; i++) {
-        into[i] = all[(int) (from + i * step)];
-      }
-    };
+    return (from, step, into, count) -> pick(all, (int) from, step, into, count);
   }
 
   private static Source rowwise(RowFunction rows, int length) {
@@ -160,10 +157,20 @@ public final class ConstantElements {
         rows.row(from / length, row);
         last[0] = from / length;
       }
-      for (int i = 0; i < count; i++) {
-        into[i] = row[(int) (column + i * step)];
-      }
+      pick(row, column, step, into, count);
     };
+  }
+
+  private static void pick(double[] all, int from, long step, double[] into, int count) {
+    if (step == 1) {
+      System.arraycopy(all, from, into, 0, count);
+    } else if (step == 0 && count > 0) {
+      Arrays.fill(into, 0, count, all[from]);
+    } else {
+      for (int i = 0; i < count; i++) {
+        into[i] = all[(int) (from + i * step)];
+      }
+    }
   }
 
   /** {@return all elements of a tensor that is not long} */

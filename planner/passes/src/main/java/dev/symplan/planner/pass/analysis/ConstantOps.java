@@ -8,7 +8,6 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import java.util.Arrays;
-import java.util.List;
 import java.util.function.DoubleBinaryOperator;
 import java.util.function.DoubleUnaryOperator;
 
@@ -71,20 +70,17 @@ record ConstantOps(ConstantElements operands) {
       return (_, into) -> Arrays.fill(into, value);
     }
     if (COMPARISONS.containsKey(plain)) {
-      return ofTwo(op, type, exactly(COMPARISONS.get(plain)), List.of("self", "other"));
+      return ofTwo(op, type, COMPARISONS.get(plain), true);
     }
     if (OF_BOOLS.containsKey(plain) && type.dtype() == DType.BOOL) {
-      return ofTwo(op, type, OF_BOOLS.get(plain), List.of("self", "other"));
+      return ofTwo(op, type, OF_BOOLS.get(plain), false);
     }
     if (OF_NUMBERS.containsKey(plain)
         && (!call.schema().hasParam("alpha") || call.number("alpha") == 1)) {
-      return ofTwo(
-          op,
-          type,
-          type.dtype().isFloat()
-              ? (a, b) -> plain(OF_NUMBERS.get(plain).applyAsDouble(a, b))
-              : exactly(OF_NUMBERS.get(plain)),
-          List.of("self", "other"));
+      var function = OF_NUMBERS.get(plain);
+      return type.dtype().isFloat()
+          ? ofTwo(op, type, (a, b) -> plain(function.applyAsDouble(a, b)), false)
+          : ofTwo(op, type, function, true);
     }
     if (COPIES.contains(plain)) {
       var param = call.schema().params().getFirst().name();
@@ -134,10 +130,6 @@ record ConstantOps(ConstantElements operands) {
     throw new UnknownElements();
   }
 
-  private static DoubleBinaryOperator exactly(DoubleBinaryOperator function) {
-    return (a, b) -> exact(function.applyAsDouble(exact(a), exact(b)));
-  }
-
   private static DoubleUnaryOperator conversion(DType dtype) {
     if (dtype == DType.BOOL) {
       return a -> bool(a != 0);
@@ -168,37 +160,47 @@ record ConstantOps(ConstantElements operands) {
     };
   }
 
-  /** Integers and bools are compared and added up exactly; of floats, comparisons are not known. */
+  /**
+   * Of floats, comparisons are not known.
+   *
+   * @param exactly whether integers and bools are compared or added up
+   */
   private RowFunction ofTwo(
-      Op op, TensorType type, DoubleBinaryOperator function, List<String> params) {
-    boolean compares = COMPARISONS.containsKey(op.def().name().name());
-    for (var param : params) {
-      if (compares
-          && op.arg(param) instanceof Arg.Ref(var value)
-          && value.isTensor()
-          && value.tensor().dtype().isFloat()) {
-        throw new UnknownElements();
-      }
-    }
-    if (!type.dtype().isFloat()
-        && type.dtype() != DType.BOOL
-        && type.dtype() != DType.I64
-        && type.dtype() != DType.I32) {
+      Op op, TensorType type, DoubleBinaryOperator function, boolean exactly) {
+    var dtype = type.dtype();
+    boolean comparesFloats =
+        COMPARISONS.containsKey(op.def().name().name())
+            && op.operands().stream()
+                .anyMatch(value -> value.isTensor() && value.tensor().dtype().isFloat());
+    if (comparesFloats
+        || !dtype.isFloat() && dtype != DType.BOOL && dtype != DType.I64 && dtype != DType.I32) {
       throw new UnknownElements();
     }
-    var left = operand(op, params.get(0), type);
-    var right = operand(op, params.get(1), type);
+    var left = operand(op, "self", type);
+    var right = operand(op, "other", type);
     var other = new double[lastSize(type)];
+    double max =
+        dtype == DType.I32 ? Integer.MAX_VALUE : exactly ? MAX_EXACT : Double.POSITIVE_INFINITY;
     return (row, into) -> {
       left.row(row, into);
       right.row(row, other);
+      if (exactly) {
+        checkUpTo(MAX_EXACT, into);
+        checkUpTo(MAX_EXACT, other);
+      }
       for (int i = 0; i < into.length; i++) {
         into[i] = function.applyAsDouble(into[i], other[i]);
-        if (type.dtype() == DType.I32 && Math.abs(into[i]) > Integer.MAX_VALUE) {
-          throw new UnknownElements();
-        }
       }
+      checkUpTo(max, into);
     };
+  }
+
+  private static void checkUpTo(double max, double[] row) {
+    for (double value : row) {
+      if (!(Math.abs(value) <= max)) {
+        throw new UnknownElements();
+      }
+    }
   }
 
   /** {@return the length of a row} */
