@@ -116,3 +116,26 @@ inline void multiply_f16(
   unsigned own[] = {a, b, c, d, e, f};
   emulation::multiply<widened_f16>(sums, own);
 }
+
+// What PTX's ldmatrix.x4 does: a lane has the address of a line of 8, and gets neighbours of four.
+inline void read_matrices(unsigned* to, const void* from, bool transposed) {
+  int self = emulation::current, first = self / 32 * 32, line = self % 32 / 4, pair = self % 4 * 2;
+  memcpy(&emulation::slots[self], &from, sizeof(from));
+  __syncwarp();
+  for (int i = 0; i < 4; i++) {
+    to[i] = 0;
+    for (int j = 0; j < 2; j++) {
+      const unsigned short* read;
+      int row = transposed ? pair + j : line, column = transposed ? line : pair + j;
+      memcpy(&read, &emulation::slots[first + i * 8 + row], sizeof(read));
+      to[i] |= (unsigned)read[column] << 16 * j;
+    }
+  }
+  __syncwarp();
+}
+
+// A copy that is complete at once; what is not read is 0.
+inline void copy_chunk(void* to, const void* from, int bytes) {
+  memset(to, 0, 16);
+  memcpy(to, from, bytes);
+}

@@ -20,9 +20,14 @@ public sealed interface DeviceStep {
   default ImmutableList<Launch> launches() {
     return switch (this) {
       case Launch launch -> ImmutableList.of(launch);
+      case Product product ->
+          product
+              .scales()
+              .map(scales -> launches(scales.otherwise()))
+              .orElse(ImmutableList.of());
       case Attention attention -> launches(attention.otherwise());
       case AttentionBackward attention -> launches(attention.otherwise());
-      case Copy _, CopyRows _, Product _, Nccl _, Mark _, Await _ -> ImmutableList.of();
+      case Copy _, CopyRows _, Nccl _, Mark _, Await _ -> ImmutableList.of();
     };
   }
 
@@ -123,11 +128,12 @@ public sealed interface DeviceStep {
    * {@code result = beta · addend + alpha · left · right + bias}, column-major as BLAS has it.
    *
    * @param addend the result itself where {@code beta} is 0; never transposed
-   * @param bias one number for each row
+   * @param bias one number for each row, of the result's type
+   * @param scales factors of operands that are 8-bit floats; others have none, and all matrices are
+   *     of one type then
    */
   record Product(
       StreamKind stream,
-      DType dtype,
       long rows,
       long columns,
       long inner,
@@ -139,8 +145,31 @@ public sealed interface DeviceStep {
       Optional<Address> bias,
       Matrix result,
       long batches,
+      Optional<Scales> scales,
       String label)
-      implements DeviceStep {}
+      implements DeviceStep {
+
+    /** {@return the type of the result} */
+    public DType dtype() {
+      return result.dtype();
+    }
+  }
+
+  /**
+   * Numbers in f32 by which a product is multiplied.
+   *
+   * @param left one, or one for each row of the left matrix
+   * @param right one, or one for each column of the right matrix
+   * @param byLine whether each row and column has its own
+   * @param fast whether sums may be less precise
+   * @param otherwise the steps that compute the same without the library
+   */
+  record Scales(
+      Address left,
+      Address right,
+      boolean byLine,
+      boolean fast,
+      ImmutableList<DeviceStep> otherwise) {}
 
   /**
    * A column-major matrix of a product.
@@ -149,10 +178,11 @@ public sealed interface DeviceStep {
    * @param leading elements from one column to the next
    * @param batchStride elements from one matrix to the next
    */
-  record Matrix(Address address, boolean transposed, long leading, long batchStride) {
+  record Matrix(
+      Address address, DType dtype, boolean transposed, long leading, long batchStride) {
 
     /** {@return a number of bytes, 16 at most, by multiples of which the matrices begin} */
-    public int alignment(DType dtype) {
+    public int alignment() {
       long offset = address.offset() | batchStride * dtype.bytes() | Alignment.VECTOR;
       return Math.toIntExact(Long.lowestOneBit(offset));
     }

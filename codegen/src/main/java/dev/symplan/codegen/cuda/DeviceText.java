@@ -14,6 +14,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.DeviceStep.Scales;
 import dev.symplan.codegen.cuda.DeviceStep.Scores;
 import dev.symplan.codegen.cuda.DeviceStep.Share;
 import java.util.ArrayList;
@@ -81,7 +82,12 @@ public final class DeviceText {
                   copy.toPitch(),
                   copy.rows(),
                   copy.bytes());
-      case Product product -> text(product);
+      case Product product ->
+          text(product)
+              + product
+                  .scales()
+                  .map(scales -> "; otherwise " + otherwise(scales.otherwise(), numbers))
+                  .orElse("");
       case Attention attention ->
           "%s: attention %s %s · %s → %s%s; otherwise %s"
               .formatted(
@@ -143,7 +149,7 @@ public final class DeviceText {
             .formatted(
                 product.label(),
                 product.stream().text(),
-                product.dtype().shortName(),
+                types(product),
                 product.rows(),
                 product.inner(),
                 product.columns(),
@@ -154,8 +160,28 @@ public final class DeviceText {
     out.append(factor(product.alpha()));
     out.append(text(product.left())).append(" · ").append(text(product.right()));
     product.bias().ifPresent(bias -> out.append(" + bias ").append(text(bias)));
+    product.scales().ifPresent(scales -> out.append(text(scales)));
     return out.append(product.batches() == 1 ? "" : ", %s times".formatted(product.batches()))
         .toString();
+  }
+
+  /** One type where all matrices have the same. */
+  private static String types(Product product) {
+    var result = product.dtype().shortName();
+    return product.scales().isEmpty()
+        ? result
+        : "%s·%s→%s"
+            .formatted(
+                product.left().dtype().shortName(), product.right().dtype().shortName(), result);
+  }
+
+  private static String text(Scales scales) {
+    return ", scaled by %s and %s%s%s"
+        .formatted(
+            text(scales.left()),
+            text(scales.right()),
+            scales.byLine() ? ", by line" : "",
+            scales.fast() ? ", fast" : "");
   }
 
   private static String factor(double factor) {

@@ -6,6 +6,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import dev.symplan.planner.machine.Alignment;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.BiFunction;
@@ -29,7 +30,8 @@ final class ProductLowering {
           "aten::bmm.dtype",
           "aten::addmm",
           "aten::baddbmm",
-          "aten::_scaled_mm" ->
+          "aten::_scaled_mm",
+          "aten::_grouped_mm" ->
           true;
       default -> false;
     };
@@ -46,6 +48,7 @@ final class ProductLowering {
       case "aten::addmm" -> lowering.added("mat1", "mat2");
       case "aten::baddbmm" -> lowering.added("batch1", "batch2");
       case "aten::_scaled_mm" -> lowering.scaled();
+      case "aten::_grouped_mm" -> lowering.grouped();
       default -> lowering.product(arguments.tensor("self"), arguments.tensor("mat2"));
     }
     return lowering.steps.build();
@@ -188,7 +191,7 @@ final class ProductLowering {
     if (arguments.result().type().numel() == 0) {
       return;
     }
-    steps.add(
+    var plain =
         plain(
             left,
             right,
@@ -198,7 +201,125 @@ final class ProductLowering {
                     .formatted(
                         kernel.value(scale("scale_a", 0), indices),
                         kernel.value(scale("scale_b", 1), indices),
-                        bias.map(b -> " + " + kernel.value(b, indices)).orElse(""))));
+                        bias.map(b -> " + " + kernel.value(b, indices)).orElse("")));
+    steps.add(
+        isForTensorCores(left, right) && bias.stream().allMatch(this::isForTensorCores)
+            ? scaled(left, right, bias.map(b -> Address.of(rank, b)), plain)
+            : plain);
+  }
+
+  /** BLAS has the transposed result, which is column-major, of the transposed operands. */
+  private DeviceStep.Product scaled(
+      TensorRef left, TensorRef right, Optional<Address> bias, DeviceStep otherwise) {
+    var result = arguments.result();
+    var onto = lines(result, 0, false);
+    return new DeviceStep.Product(
+        arguments.op().stream(),
+        result.type().size(1),
+        result.type().size(0),
+        left.type().size(1),
+        1,
+        0,
+        lines(right, 1, true),
+        lines(left, 0, false),
+        onto,
+        bias,
+        onto,
+        1,
+        Optional.of(
+            new DeviceStep.Scales(
+                Address.of(rank, arguments.tensor("scale_b")),
+                Address.of(rank, arguments.tensor("scale_a")),
+                !areOfTensors(),
+                arguments.flag("use_fast_accum"),
+                ImmutableList.of(otherwise))),
+        arguments.op().name());
+  }
+
+  /** Whether tensor cores multiply such 8-bit floats, stored so, and with so precise sums. */
+  private boolean isForTensorCores(TensorRef left, TensorRef right) {
+    var result = arguments.result();
+    boolean fromShort =
+        List.of(left, right).stream()
+                .allMatch(
+                    factor ->
+                        factor.type().dtype() == DType.F8E4M3FN
+                            || factor.type().dtype() == DType.F8E5M2)
+            && !(left.type().dtype() == DType.F8E5M2 && right.type().dtype() == DType.F8E5M2);
+    boolean precise =
+        switch (result.type().dtype()) {
+          case BF16, F16 -> true;
+          // Their sums have fewer bits than an f32.
+          case F32 -> arguments.flag("use_fast_accum");
+          default -> false;
+        };
+    return fromShort
+        && precise
+        && left.type().size(1) > 0
+        && left.type().size(1) % Alignment.VECTOR == 0
+        && right.type().size(1) % Alignment.VECTOR == 0
+        && areAlignedLines(left, 0)
+        && areAlignedLines(right, 1)
+        && areAlignedLines(result, 0)
+        && (areOfTensors() || isOfLines("scale_a", 0) && isOfLines("scale_b", 1));
+  }
+
+  /** Whether a bias has one number for each column, of the result's type. */
+  private boolean isForTensorCores(TensorRef bias) {
+    var type = bias.type();
+    return type.dtype() == arguments.result().type().dtype()
+        && type.dtype() != DType.F32
+        && type.stride(1) == 1
+        && (type.stride(0) == 0 || type.size(0) == 1)
+        && Address.of(rank, bias).isVectorAligned();
+  }
+
+  /**
+   * Whether the elements of all rows (0) or columns (1) are side by side, and begin at multiples of
+   * 16 bytes.
+   */
+  private boolean areAlignedLines(TensorRef ref, int dim) {
+    var type = ref.type();
+    return leads(type, 1 - dim, dim)
+        && Address.of(rank, ref).isVectorAligned()
+        && (type.size(dim) == 1 || type.stride(dim) * type.dtype().bytes() % Alignment.VECTOR == 0);
+  }
+
+  private boolean areOfTensors() {
+    return arguments.tensor("scale_a").type().numel() == 1
+        && arguments.tensor("scale_b").type().numel() == 1;
+  }
+
+  /** Whether there is a factor for each row (0) or column (1), side by side. */
+  private boolean isOfLines(String param, int dim) {
+    var scale = arguments.tensor(param);
+    var type = scale.type();
+    long lines = arguments.result().type().size(dim);
+    return type.rank() == 2
+        && type.numel() == lines
+        && type.size(dim) == lines
+        && (lines == 1 || type.stride(dim) == 1)
+        && Address.of(rank, scale).isVectorAligned();
+  }
+
+  /** A matrix whose rows (0) or columns (1) BLAS takes for columns. */
+  private Matrix lines(TensorRef ref, int dim, boolean transposed) {
+    var type = ref.type();
+    return new Matrix(
+        Address.of(rank, ref),
+        type.dtype(),
+        transposed,
+        type.size(dim) == 1 ? type.size(1 - dim) : type.stride(dim),
+        0);
+  }
+
+  /** Without ends, each matrix of one operand is multiplied by one of the other. */
+  private void grouped() {
+    if (!arguments.has("offs")) {
+      product(arguments.tensor("self"), arguments.tensor("mat2"));
+    } else if (arguments.result().type().numel() > 0) {
+      steps.add(GroupedProduct.of(arguments).step(rank, arguments));
+    }
   }
 
   /** {@return the factor of each element of the result} */
@@ -248,7 +369,6 @@ final class ProductLowering {
       TensorRef addend,
       Optional<Address> bias) {
     var result = arguments.result();
-    var dtype = left.type().dtype();
     if (result.type().numel() == 0) {
       return;
     }
@@ -262,7 +382,6 @@ final class ProductLowering {
     var product =
         new DeviceStep.Product(
             arguments.op().stream(),
-            dtype,
             result.type().size(byColumns ? first : first + 1),
             result.type().size(byColumns ? first + 1 : first),
             left.type().size(first + 1),
@@ -274,6 +393,7 @@ final class ProductLowering {
             bias,
             matrix(result, !byColumns),
             first == 0 ? 1 : result.type().size(0),
+            Optional.empty(),
             arguments.op().name());
     steps.add(product);
   }
@@ -297,6 +417,9 @@ final class ProductLowering {
     int far = straight ? column : row;
     long leading = type.size(far) == 1 ? Math.max(1, type.size(near)) : type.stride(far);
     return new Matrix(
-        Address.of(rank, ref), !straight, leading, type.rank() == 3 ? type.stride(0) : 0);
+        Address.of(rank, ref),
+        type.dtype(),
+        !straight,
+        leading, type.rank() == 3 ? type.stride(0) : 0);
   }
 }

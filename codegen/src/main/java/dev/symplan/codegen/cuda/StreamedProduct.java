@@ -48,6 +48,7 @@ final class StreamedProduct {
   static boolean suits(Product product) {
     var dtype = product.dtype();
     return (dtype == DType.BF16 || dtype == DType.F16)
+        && product.scales().isEmpty()
         && product.batches() == 1
         && product.alpha() == 1
         && product.beta() == 0

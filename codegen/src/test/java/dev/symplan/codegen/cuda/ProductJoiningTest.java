@@ -52,21 +52,21 @@ class ProductJoiningTest {
 
   private static Product product(
       String name, Address weights, long x, Optional<Address> bias, long result, long rows) {
-    var to = new Matrix(local(result), false, rows, 0);
+    var to = new Matrix(local(result), DType.BF16, false, rows, 0);
     return new Product(
         StreamKind.COMPUTE,
-        DType.BF16,
         rows,
         VECTORS,
         INNER,
         1,
         0,
-        new Matrix(weights, true, INNER, 0),
-        new Matrix(local(x), false, INNER, 0),
+        new Matrix(weights, DType.BF16, true, INNER, 0),
+        new Matrix(local(x), DType.BF16, false, INNER, 0),
         to,
         bias,
         to,
         1,
+        Optional.empty(),
         name);
   }
 
@@ -164,7 +164,6 @@ class ProductJoiningTest {
             var same = product("b", 1, UP);
             yield new Product(
                 same.stream(),
-                same.dtype(),
                 same.rows(),
                 same.columns(),
                 INNER + 128,
@@ -176,6 +175,7 @@ class ProductJoiningTest {
                 Optional.empty(),
                 same.result(),
                 1,
+                Optional.empty(),
                 "b");
           }
           default -> product("b", 1, UP);

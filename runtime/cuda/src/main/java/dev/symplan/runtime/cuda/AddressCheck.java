@@ -240,6 +240,15 @@ final class AddressCheck {
       product
           .bias()
           .ifPresent(bias -> reach(product.label(), bias, rows * product.dtype().bytes()));
+      product
+          .scales()
+          .ifPresent(
+              scales -> {
+                boolean byLine = scales.byLine();
+                reach(product.label(), scales.left(), (byLine ? rows : 1) * Float.BYTES);
+                reach(product.label(), scales.right(), (byLine ? columns : 1) * Float.BYTES);
+                scales.otherwise().forEach(this::step);
+              });
     }
 
     private void matrix(Product product, Matrix matrix, long rows, long columns) {
@@ -251,7 +260,7 @@ final class AddressCheck {
       }
       long last =
           (product.batches() - 1) * matrix.batchStride() + (far - 1) * matrix.leading() + near;
-      reach(product.label(), matrix.address(), last * product.dtype().bytes());
+      reach(product.label(), matrix.address(), last * matrix.dtype().bytes());
     }
 
     void call(Nccl nccl, NcclCall call) {

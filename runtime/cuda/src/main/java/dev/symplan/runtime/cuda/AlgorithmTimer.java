@@ -46,7 +46,7 @@ final class AlgorithmTimer {
       return Optional.empty();
     }
     try (var scratch = allocated.get();
-        var matmul = new CublasMatmul(check, handle, product, scratch.bias())) {
+        var matmul = new CublasMatmul(check, handle, product, scratch.vectors())) {
       var candidates = matmul.algorithms(ALGORITHMS);
       return candidates.isEmpty()
           ? Optional.empty()

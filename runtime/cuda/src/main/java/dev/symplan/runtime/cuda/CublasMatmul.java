@@ -1,8 +1,10 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.DeviceStep.Scales;
 import dev.symplan.ir.DType;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,6 +19,7 @@ import org.bytedeco.cuda.cublas.cublasLtMatrixLayoutOpaque_t;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cublas;
 import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.DoublePointer;
 import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.IntPointer;
@@ -26,17 +29,34 @@ import org.bytedeco.javacpp.PointerPointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
 /**
- * One product as cuBLASLt describes it, added up in f32 (f64 in f64) throughout. Algorithms that
- * add up in an order that may change from run to run do not count as such.
+ * One product as cuBLASLt describes it, added up in f32 (f64 in f64) throughout, but for 8-bit
+ * floats, whose sums tensor cores keep with fewer bits. Algorithms that add up in an order that may
+ * change from run to run do not count as such.
  */
 final class CublasMatmul implements AutoCloseable {
 
   /** The size that NVIDIA advises for Hopper. Algorithms that need more are not chosen. */
   static final long MAX_WORKSPACE = 32L << 20;
 
+  /** The library's answers to products that it does not compute on a GPU. */
+  private static final ImmutableSet<Integer> REFUSALS =
+      ImmutableSet.of(
+          cublas.CUBLAS_STATUS_NOT_SUPPORTED,
+          cublas.CUBLAS_STATUS_INVALID_VALUE,
+          cublas.CUBLAS_STATUS_ARCH_MISMATCH);
+
   /** Partial sums stay in f32 until the last one, and are added up in a step of their own. */
   private static final int REDUCTIONS =
       cublas.CUBLASLT_REDUCTION_SCHEME_NONE | cublas.CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+
+  /**
+   * The addresses of what the library takes when it is described; any where the product has none.
+   *
+   * @param bias of the bias
+   * @param left of the factors of the left matrix
+   * @param right of the factors of the right matrix
+   */
+  record Vectors(long bias, long left, long right) {}
 
   /** The addresses of a product's matrices. */
   record Memory(Pointer left, Pointer right, Pointer addend, Pointer result) {}
@@ -53,10 +73,7 @@ final class CublasMatmul implements AutoCloseable {
   private final Pointer alpha;
   private final Pointer beta;
 
-  /**
-   * @param bias its address; any where the product has none
-   */
-  CublasMatmul(Check check, cublasLtContext context, Product product, long bias) {
+  CublasMatmul(Check check, cublasLtContext context, Product product, Vectors vectors) {
     this.check = check;
     this.context = context;
     this.product = product;
@@ -64,7 +81,7 @@ final class CublasMatmul implements AutoCloseable {
     this.alpha = scalar(product.alpha(), wide);
     this.beta = scalar(product.beta(), wide);
     try {
-      this.operation = operation(wide, bias);
+      this.operation = operation(wide, vectors);
       this.left = layout(product.left(), product.rows(), product.inner());
       this.right = layout(product.right(), product.inner(), product.columns());
       this.addend = layout(product.addend(), product.rows(), product.columns());
@@ -75,7 +92,8 @@ final class CublasMatmul implements AutoCloseable {
   }
 
   /**
-   * {@return algorithms that compute it, first what the library takes for the fastest}
+   * {@return algorithms that compute it, first what the library takes for the fastest; none where
+   * the library does not multiply such 8-bit floats}
    *
    * @param most how many
    */
@@ -83,10 +101,14 @@ final class CublasMatmul implements AutoCloseable {
     var preference = preference();
     try (var found = new cublasLtMatmulHeuristicResult_t(most)) {
       var count = new int[1];
-      check.blas(
+      int status =
           cublas.cublasLtMatmulAlgoGetHeuristic(
-              context, operation, left, right, addend, result, preference, most, found, count),
-          "cublasLtMatmulAlgoGetHeuristic for '%s'".formatted(product.label()));
+              context, operation, left, right, addend, result, preference, most, found, count);
+      if (product.scales().isPresent() && REFUSALS.contains(status)) {
+        return ImmutableList.of();
+      }
+      check.blas(
+          status, "cublasLtMatmulAlgoGetHeuristic for '%s'".formatted(product.label()));
       var algorithms = ImmutableList.<ProductAlgorithm>builder();
       for (int i = 0; i < count[0]; i++) {
         var one = found.getPointer(i);
@@ -167,7 +189,7 @@ final class CublasMatmul implements AutoCloseable {
             call);
   }
 
-  private cublasLtMatmulDescOpaque_t operation(boolean wide, long bias) {
+  private cublasLtMatmulDescOpaque_t operation(boolean wide, Vectors vectors) {
     try (var made = new PointerPointer<Pointer>(1)) {
       check.blas(
           cublas.cublasLtMatmulDescCreate(
@@ -183,20 +205,44 @@ final class CublasMatmul implements AutoCloseable {
       set(described, cublas.CUBLASLT_MATMUL_DESC_TRANSB, transposition(product.right()));
       if (product.bias().isPresent()) {
         set(described, cublas.CUBLASLT_MATMUL_DESC_EPILOGUE, cublas.CUBLASLT_EPILOGUE_BIAS);
-        bias(described, bias);
+        pointer(described, cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, vectors.bias());
       }
+      product.scales().ifPresent(scales -> scale(described, scales, vectors));
       return described;
     }
   }
 
   /** Has the next calls read their bias at this address. */
   void moveBias(long to) {
-    bias(operation, to);
+    pointer(operation, cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, to);
   }
 
-  private void bias(cublasLtMatmulDescOpaque_t described, long bias) {
-    try (var pointer = new LongPointer(new long[] {bias})) {
-      set(described, cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer, Long.BYTES);
+  /** Has the next calls read the factors of the left matrix at this address. */
+  void moveLeftScales(long to) {
+    pointer(operation, cublas.CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, to);
+  }
+
+  /** Has the next calls read the factors of the right matrix at this address. */
+  void moveRightScales(long to) {
+    pointer(operation, cublas.CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, to);
+  }
+
+  private void scale(cublasLtMatmulDescOpaque_t described, Scales scales, Vectors vectors) {
+    pointer(described, cublas.CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, vectors.left());
+    pointer(described, cublas.CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, vectors.right());
+    if (scales.byLine()) {
+      int mode = cublas.CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+      set(described, cublas.CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode);
+      set(described, cublas.CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode);
+    }
+    try (var fast = new BytePointer(new byte[] {(byte) (scales.fast() ? 1 : 0)})) {
+      set(described, cublas.CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast, Byte.BYTES);
+    }
+  }
+
+  private void pointer(cublasLtMatmulDescOpaque_t described, int attribute, long address) {
+    try (var pointer = new LongPointer(new long[] {address})) {
+      set(described, attribute, pointer, Long.BYTES);
     }
   }
 
@@ -227,7 +273,7 @@ final class CublasMatmul implements AutoCloseable {
       check.blas(
           cublas.cublasLtMatrixLayoutCreate(
               made,
-              blasType(product.dtype()),
+              blasType(matrix.dtype()),
               flipped ? columns : rows,
               flipped ? rows : columns,
               matrix.leading()),
@@ -271,7 +317,7 @@ final class CublasMatmul implements AutoCloseable {
 
   private void alignment(
       cublasLtMatmulPreferenceOpaque_t preference, int attribute, Matrix matrix) {
-    set(preference, attribute, matrix.alignment(product.dtype()));
+    set(preference, attribute, matrix.alignment());
   }
 
   private void set(cublasLtMatmulPreferenceOpaque_t preference, int attribute, int value) {
@@ -295,6 +341,8 @@ final class CublasMatmul implements AutoCloseable {
       case F64 -> cudart.CUDA_R_64F;
       case F16 -> cudart.CUDA_R_16F;
       case BF16 -> cudart.CUDA_R_16BF;
+      case F8E4M3FN -> cudart.CUDA_R_8F_E4M3;
+      case F8E5M2 -> cudart.CUDA_R_8F_E5M2;
       default -> throw new IllegalArgumentException(dtype.shortName());
     };
   }

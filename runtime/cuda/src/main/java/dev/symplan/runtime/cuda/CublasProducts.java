@@ -44,8 +44,11 @@ final class CublasProducts {
         });
   }
 
-  /** {@return the action that puts the product into its stream} */
-  Runnable prepare(Product product) {
+  /**
+   * {@return the action that puts the product into its stream; empty for one of 8-bit floats that
+   * cuBLASLt does not compute on this GPU}
+   */
+  Optional<Runnable> prepare(Product product) {
     if (product.stream() != StreamKind.COMPUTE) {
       throw new IllegalStateException("a product beside compute");
     }
@@ -54,19 +57,33 @@ final class CublasProducts {
             check,
             handle(),
             product,
-            ProductTimer.ANY_BIAS + product.bias().map(Address::offset).orElse(0L));
+            new CublasMatmul.Vectors(
+                ProductTimer.ANY_VECTOR + product.bias().map(Address::offset).orElse(0L),
+                ProductTimer.ANY_VECTOR,
+                ProductTimer.ANY_VECTOR));
     gpu.onClose(matmul::close);
     product.bias().ifPresent(bias -> locations.follow(bias, matmul::moveBias));
-    var algorithm =
+    product
+        .scales()
+        .ifPresent(
+            scales -> {
+              locations.follow(scales.left(), matmul::moveLeftScales);
+              locations.follow(scales.right(), matmul::moveRightScales);
+            });
+    var chosen =
         choices
             .of(ProductShape.of(product))
             .or(() -> matmul.algorithms(1).stream().findFirst())
-            .map(ProductAlgorithm::allocate)
-            .orElseThrow(
-                () ->
-                    new RunException(
-                        "rank %s: cuBLASLt has no algorithm for '%s'"
-                            .formatted(check.rank(), product.label())));
+            .map(ProductAlgorithm::allocate);
+    if (chosen.isEmpty() && product.scales().isPresent()) {
+      return Optional.empty();
+    }
+    var algorithm =
+        chosen.orElseThrow(
+            () ->
+                new RunException(
+                    "rank %s: cuBLASLt has no algorithm for '%s'"
+                        .formatted(check.rank(), product.label())));
     gpu.onClose(algorithm::close);
     long needed =
         matmul
@@ -83,7 +100,8 @@ final class CublasProducts {
             pointer(product.right()),
             pointer(product.addend()),
             pointer(product.result()));
-    return matmul.call(algorithm, needed, workspace::memory, memory, gpu.stream(product.stream()));
+    return Optional.of(
+        matmul.call(algorithm, needed, workspace::memory, memory, gpu.stream(product.stream())));
   }
 
   private Pointer pointer(Matrix matrix) {

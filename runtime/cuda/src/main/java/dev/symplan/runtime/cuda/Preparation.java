@@ -92,7 +92,10 @@ final class Preparation {
       case Launch launch -> launch(launch);
       case Copy copy -> copy(copy);
       case CopyRows copy -> copyRows(copy);
-      case Product product -> products.prepare(product);
+      case Product product ->
+          products
+              .prepare(product)
+              .orElseGet(() -> all(product.scales().orElseThrow().otherwise()));
       case Attention step ->
           attention(cudnn -> cudnn.prepare(step, locations::pointer))
               .orElseGet(() -> all(step.otherwise()));

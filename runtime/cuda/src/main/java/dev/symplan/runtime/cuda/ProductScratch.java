@@ -34,6 +34,7 @@ final class ProductScratch implements AutoCloseable {
 
   /** Where the parts of one copy lie, in bytes after its begin. */
   private record Layout(
+      long factors,
       long workspace, long left, long right, long addend, long result, long copyBytes, int copies) {
 
     static Layout of(Product product, long cache) {
@@ -44,8 +45,10 @@ final class ProductScratch implements AutoCloseable {
       long behind = product.beta() == 0 ? 0 : bytes(product, product.addend(), rows, columns);
       long result = addend + behind;
       long all = result + bytes(product, product.result(), rows, columns);
+      long factors = aligned(rows * product.dtype().bytes());
       return new Layout(
-          aligned(rows * product.dtype().bytes()),
+          factors,
+          factors + aligned(Math.max(rows, columns) * Float.BYTES),
           0,
           right,
           behind == 0 ? result : addend,
@@ -60,7 +63,7 @@ final class ProductScratch implements AutoCloseable {
       long far = matrix.transposed() ? rows : columns;
       long elements =
           (product.batches() - 1) * matrix.batchStride() + (far - 1) * matrix.leading() + near;
-      return aligned(elements * product.dtype().bytes());
+      return aligned(elements * matrix.dtype().bytes());
     }
 
     private static long aligned(long bytes) {
@@ -93,7 +96,7 @@ final class ProductScratch implements AutoCloseable {
     }
     var scratch = new ProductScratch(gpu, memory, layout);
     try {
-      scratch.fill(product.dtype());
+      scratch.fill(product.left().dtype());
       return Optional.of(scratch);
     } catch (RuntimeException e) {
       throw Release.after(e, List.of(scratch::close));
@@ -108,6 +111,8 @@ final class ProductScratch implements AutoCloseable {
           case F32 -> 0x807F_FFFF_807F_FFFFL;
           case F16 -> 0x83FF_83FF_83FF_83FFL;
           case BF16 -> 0x807F_807F_807F_807FL;
+          case F8E4M3FN -> 0x8787_8787_8787_8787L;
+          case F8E5M2 -> 0x8383_8383_8383_8383L;
           default -> throw new IllegalArgumentException(dtype.shortName());
         };
     long exponents =
@@ -116,6 +121,8 @@ final class ProductScratch implements AutoCloseable {
           case F32 -> 0x3F00_0000_3F00_0000L;
           case F16 -> 0x3800_3800_3800_3800L;
           case BF16 -> 0x3F00_3F00_3F00_3F00L;
+          case F8E4M3FN -> 0x3030_3030_3030_3030L;
+          case F8E5M2 -> 0x3838_3838_3838_3838L;
           default -> throw new IllegalArgumentException(dtype.shortName());
         };
     var random = new SplittableRandom(1);
@@ -133,9 +140,10 @@ final class ProductScratch implements AutoCloseable {
     }
   }
 
-  /** {@return where a bias may be} */
-  long bias() {
-    return memory.address();
+  /** {@return where a bias and factors of the operands may be} */
+  CublasMatmul.Vectors vectors() {
+    long factors = memory.address() + layout.factors();
+    return new CublasMatmul.Vectors(memory.address(), factors, factors);
   }
 
   /** {@return as much memory as an algorithm may need} */

@@ -27,8 +27,11 @@ final class ProductTimer {
   private static final int PART = 4;
   private static final int MAX_NAME = 256;
 
-  /** The library looks at its alignment alone. */
-  static final long ANY_BIAS = 256;
+  /** The address of a bias or of factors: the library looks at its alignment alone. */
+  static final long ANY_VECTOR = 256;
+
+  private static final CublasMatmul.Vectors ANY_VECTORS =
+      new CublasMatmul.Vectors(ANY_VECTOR, ANY_VECTOR, ANY_VECTOR);
 
   private final ProductAlgorithms how;
   private final ImmutableList<DeviceProgram> programs;
@@ -91,7 +94,7 @@ final class ProductTimer {
   /** Whether what a file says is an algorithm for the product. */
   private static boolean computes(
       Check check, cublasLtContext handle, Product product, ProductAlgorithm algorithm) {
-    try (var matmul = new CublasMatmul(check, handle, product, ANY_BIAS);
+    try (var matmul = new CublasMatmul(check, handle, product, ANY_VECTORS);
         var allocated = algorithm.allocate()) {
       return matmul.workspace(allocated).isPresent();
     }

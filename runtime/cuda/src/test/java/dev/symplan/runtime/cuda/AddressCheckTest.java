@@ -154,12 +154,21 @@ class AddressCheckTest {
                 with(
                     product,
                     i,
-                    new Matrix(at, matrix.transposed(), matrix.leading(), matrix.batchStride())));
+                    new Matrix(
+                        at,
+                        matrix.dtype(),
+                        matrix.transposed(),
+                        matrix.leading(),
+                        matrix.batchStride())));
           }
-          changed.add(with(product, i, new Matrix(matrix.address(), matrix.transposed(), 0, FAR)));
+          changed.add(with(product, i, new Matrix(matrix.address(), matrix.dtype(), matrix.transposed(), 0, FAR)));
           if (product.rows() > 1 && product.columns() > 1 && product.inner() > 1) {
             changed.add(
-                with(product, i, new Matrix(matrix.address(), matrix.transposed(), FAR / 8, 0)));
+                with(
+                    product,
+                    i,
+                    new Matrix(
+                        matrix.address(), matrix.dtype(), matrix.transposed(), FAR / 8, 0)));
           }
         }
         product
@@ -310,7 +319,6 @@ class AddressCheckTest {
   private static Product with(Product p, Optional<Address> bias, List<Matrix> matrices) {
     return new Product(
         p.stream(),
-        p.dtype(),
         p.rows(),
         p.columns(),
         p.inner(),
@@ -322,6 +330,7 @@ class AddressCheckTest {
         bias,
         matrices.get(3),
         p.batches(),
+        p.scales(),
         p.label());
   }
 

@@ -1,5 +1,8 @@
 package dev.symplan.runtime.cuda;
 
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.withinPercentage;
+
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Address;
@@ -398,8 +401,10 @@ final class EmulatedSession extends ExecutableSession {
     return memory.get(address.rank()).at(address.arena(), address.index(), address.offset());
   }
 
+  /** What a library may compute or leave to other steps comes out the same both ways. */
   private void multiply(Product product) {
     var dtype = product.dtype();
+    product.scales().ifPresent(scales -> scales.otherwise().forEach(this::run));
     for (long batch = 0; batch < product.batches(); batch++) {
       for (long column = 0; column < product.columns(); column++) {
         for (long row = 0; row < product.rows(); row++) {
@@ -407,24 +412,39 @@ final class EmulatedSession extends ExecutableSession {
           // As BLAS does it: nothing times alpha is nothing, whatever the factors are.
           for (long k = 0; k < product.inner() && product.alpha() != 0; k++) {
             sum +=
-                element(product.left(), dtype, batch, row, k).get()
-                    * element(product.right(), dtype, batch, k, column).get();
+                element(product.left(), batch, row, k).get()
+                    * element(product.right(), batch, k, column).get();
           }
           double value = product.alpha() * sum;
+          if (product.scales().isPresent()) {
+            var scales = product.scales().orElseThrow();
+            value *= scale(scales.left(), scales.byLine() ? row : 0);
+            value *= scale(scales.right(), scales.byLine() ? column : 0);
+          }
           if (product.beta() != 0) {
-            value += product.beta() * element(product.addend(), dtype, batch, row, column).get();
+            value += product.beta() * element(product.addend(), batch, row, column).get();
           }
           if (product.bias().isPresent()) {
             var bias = at(product.bias().get()).asSlice(row * dtype.bytes());
             value += new HostTensor(bias, TensorType.contiguous(dtype)).get();
           }
-          element(product.result(), dtype, batch, row, column).set(value);
+          var result = element(product.result(), batch, row, column);
+          if (product.scales().isPresent()) {
+            assertThat(result.get()).isCloseTo(value, withinPercentage(1));
+          }
+          result.set(value);
         }
       }
     }
   }
 
-  private HostTensor element(Matrix matrix, DType dtype, long batch, long row, long column) {
+  private double scale(Address address, long index) {
+    var at = at(address).asSlice(index * Float.BYTES);
+    return new HostTensor(at, TensorType.contiguous(DType.F32)).get();
+  }
+
+  private HostTensor element(Matrix matrix, long batch, long row, long column) {
+    var dtype = matrix.dtype();
     long offset =
         batch * matrix.batchStride()
             + (matrix.transposed()

@@ -111,6 +111,10 @@ final class Emulation {
   private static String text(Kernel kernel, int number) {
     return MMA.matcher(kernel.text().replace(Kernel.ENTRY, "kernel" + number))
         .replaceAll("multiply_$1(sums, a, b, c, d, e, f);")
+        .replaceAll("asm volatile\\(\"ldmatrix[^;]*trans[^;]*;[^;]*;", "read_matrices(to, from, true);")
+        .replaceAll("asm volatile\\(\"ldmatrix[^;]*;[^;]*;", "read_matrices(to, from, false);")
+        .replaceAll("asm volatile\\(\"cp\\.async\\.cg[^;]*;[^;]*;", "copy_chunk(to, from, bytes);")
+        .replaceAll("asm volatile\\(\"cp\\.async\\.(commit|wait)_group[^;]*;[^;]*;", "")
         .replaceAll("asm volatile\\(\"ld\\.global\\.nc[^;]*;[^;]*;", "to = *from;")
         .replace(
             "asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));",

@@ -697,7 +697,55 @@ final class LocalPrograms {
             "e = aten::_scaled_mm(a, d, u, u, None, None, torch.float32)",
             "f = aten::_scaled_mm(a, d, s, t, c, None, torch.bfloat16)",
             "g = aten::_scaled_mm(a, d, u, u, c, None, torch.bfloat16, True)"));
+    // One row, and lines that are further apart than they are long.
+    texts.add(
+        program(
+            "x: f32[1, 64], y: f32[48, 80], z: f32[5, 80], s: f32[1, 1], t: f32[1, 48], u: f32[1]",
+            "a = aten::_to_copy(x, dtype=torch.float8_e4m3fn)",
+            "b = aten::_to_copy(y, dtype=torch.float8_e4m3fn)",
+            "c = aten::slice.Tensor(b, 1, 16, 80)",
+            "d = aten::t(c)",
+            "e = aten::_scaled_mm(a, d, s, t, None, None, torch.float16)",
+            "f = aten::_to_copy(z, dtype=torch.float8_e5m2)",
+            "g = aten::slice.Tensor(f, 1, 0, 64)",
+            "h = aten::_scaled_mm(g, d, u, s, None, None, torch.bfloat16)"));
     return texts;
+  }
+
+  /** Groups of one dimension, stored in all ways: empty ones, and rest behind the last. */
+  static List<String> groupedProducts() {
+    return List.of(
+        program(
+            "x: bf16[48, 40], y: bf16[40, 48], v: bf16[4, 40, 72], w: bf16[4, 72, 40],"
+                + " z: bf16[72, 48], u: bf16[48, 72]",
+            // 0, 13, 26 and 39.
+            "o = aten::arange.start_step(0, 40, 13, dtype=torch.int32)",
+            "p = aten::permute(w, [0, 2, 1])",
+            "q = aten::permute(y, [1, 0])",
+            "a = aten::_grouped_mm(x, v, o)",
+            "b = aten::_grouped_mm(x, p, o, None, torch.float32)",
+            "c = aten::_grouped_mm(q, v, o)",
+            "d = aten::_grouped_mm(v, z, o)",
+            "t = aten::permute(u, [1, 0])",
+            "e = aten::_grouped_mm(p, z, o)",
+            "f = aten::_grouped_mm(v, t, o)",
+            "r = aten::permute(x, [1, 0])",
+            "g = aten::_grouped_mm(r, u, o)",
+            // Inner elements side by side, where groups begin anywhere.
+            "h = aten::_grouped_mm(y, u, o)"),
+        // Tiles of many rows, and more inner elements than are on their way at once.
+        program(
+            "x: f16[150, 200], w: f16[2, 200, 136]",
+            "o = aten::arange.start_step(70, 150, 70, dtype=torch.int32)",
+            "a = aten::_grouped_mm(x, w, o)"),
+        program(
+            "x: f32[7, 5], v: f32[3, 5, 4], z: f32[4, 9], i: bf16[2, 3, 5], j: bf16[2, 5, 6]",
+            "o = aten::arange.start_step(2, 7, 2, dtype=torch.int32)",
+            "a = aten::_grouped_mm(x, v, o)",
+            "b = aten::_grouped_mm(v, z, o)",
+            "p = aten::permute(x, [1, 0])",
+            "c = aten::_grouped_mm(p, x, o)",
+            "d = aten::_grouped_mm(i, j)"));
   }
 
   static List<String> attention() {

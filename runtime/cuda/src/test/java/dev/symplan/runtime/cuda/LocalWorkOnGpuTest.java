@@ -60,6 +60,7 @@ class LocalWorkOnGpuTest {
         Arguments.of("edges", LocalPrograms.edges()),
         Arguments.of("floats of 8 bits", LocalPrograms.shortFloats()),
         Arguments.of("products", LocalPrograms.products()),
+        Arguments.of("grouped products", LocalPrograms.groupedProducts()),
         Arguments.of("joined products", LocalPrograms.joinedProducts()),
         Arguments.of("attention", LocalPrograms.attention()),
         Arguments.of("composites", LocalPrograms.composites()),

@@ -115,6 +115,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void groupedProducts() {
+    check(LocalPrograms.groupedProducts());
+  }
+
+  @Test
   void joinedProducts() {
     check(LocalPrograms.joinedProducts());
   }
