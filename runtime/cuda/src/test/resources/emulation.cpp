@@ -5,7 +5,7 @@ Index threadIdx, blockIdx, blockDim, gridDim;
 namespace emulation {
 const size_t STACK = 32 << 10;
 
-jmp_buf scheduler, places[MOST];
+jmp_buf scheduler, trapped, places[MOST];
 int current, threads, any;
 Meeting block, warps[MOST / 32];
 unsigned long long slots[MOST];
@@ -73,6 +73,7 @@ static bool run(bool backwards) {
 }
 }  // namespace emulation
 
+/** 0 for a kernel that came to its end, 1 for one whose threads never meet, 2 for one that traps. */
 extern "C" int launch(
     void (*kernel)(const long long*), int meets, int blocks, int threads, const long long* words,
     int backwards) {
@@ -84,6 +85,9 @@ extern "C" int launch(
   emulation::threads = threads;
   gridDim.x = blocks;
   blockDim.x = threads;
+  if (_setjmp(emulation::trapped) != 0) {
+    return 2;
+  }
   for (int b = 0; b < blocks; b++) {
     blockIdx.x = backwards ? blocks - 1 - b : b;
     if (meets) {

@@ -9,7 +9,7 @@ struct Meeting {
   int arrived, generation;
 };
 
-extern jmp_buf scheduler, places[MOST];
+extern jmp_buf scheduler, trapped, places[MOST];
 extern int current, threads, any;
 extern Meeting block, warps[MOST / 32];
 extern unsigned long long slots[MOST];
@@ -69,7 +69,7 @@ inline unsigned __ballot_sync(unsigned, int value) {
   return all;
 }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
-inline void __trap() { abort(); }
+inline void __trap() { _longjmp(emulation::trapped, 1); }
 template <class T>
 inline T __shfl_xor_sync(unsigned, T value, int lanes) {
   int self = emulation::current;

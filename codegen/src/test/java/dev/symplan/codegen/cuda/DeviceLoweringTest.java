@@ -137,6 +137,30 @@ class DeviceLoweringTest {
     assertThat(Nvcc.ptx(kernels, ImmutableList.of("sm_80"))).hasSameSizeAs(kernels);
   }
 
+  /** With rows and columns side by side or not, and the tiles of many rows and of few. */
+  @Test
+  void compilesGroupedProducts() {
+    var programs =
+        lower(
+            """
+            graph version 1
+            graph t(x: bf16[512, 256], y: bf16[256, 512], v: bf16[8, 256, 128], w: f16[8, 128, 256], z: f16[64, 256], o: i32[8]) {
+              p = aten::permute(w, [0, 2, 1])
+              q = aten::permute(y, [1, 0])
+              r = aten::permute(x, [1, 0])
+              a = aten::_grouped_mm(x, v, o)
+              b = aten::_grouped_mm(z, p, o, None, torch.float32)
+              c = aten::_grouped_mm(q, v, o)
+              e = aten::_grouped_mm(r, x, o)
+              return a, b, c, e
+            }
+            """);
+    var kernels = List.copyOf(Nvcc.kernels(programs.subList(0, 1)));
+    assertThat(Nvcc.ptx(kernels, ImmutableList.of("sm_80")))
+        .hasSizeGreaterThan(3)
+        .allMatch(ptx -> ptx.contains("mma.sync") && ptx.contains("ldmatrix"));
+  }
+
   @Test
   void reducesBoolsByNcclAsBytes() {
     var programs =

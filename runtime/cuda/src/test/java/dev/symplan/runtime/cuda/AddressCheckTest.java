@@ -20,6 +20,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.DeviceStep.Scales;
 import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
 import dev.symplan.ir.diag.SourceFile;
@@ -177,6 +178,17 @@ class AddressCheckTest {
                 bias ->
                     elsewhere(program, bias)
                         .forEach(at -> changed.add(with(product, Optional.of(at), matrices))));
+        product
+            .scales()
+            .ifPresent(
+                scales -> {
+                  for (var at : elsewhere(program, scales.left())) {
+                    changed.add(with(product, at, scales.right()));
+                  }
+                  for (var at : elsewhere(program, scales.right())) {
+                    changed.add(with(product, scales.left(), at));
+                  }
+                });
       }
       case Nccl nccl -> {
         for (int i = 0; i < nccl.calls().size(); i++) {
@@ -316,7 +328,22 @@ class AddressCheckTest {
     return with(product, product.bias(), matrices);
   }
 
+  private static Product with(Product p, Address left, Address right) {
+    var scales = p.scales().orElseThrow();
+    return with(
+        p,
+        p.bias(),
+        List.of(p.left(), p.right(), p.addend(), p.result()),
+        Optional.of(
+            new Scales(left, right, scales.byLine(), scales.fast(), scales.otherwise())));
+  }
+
   private static Product with(Product p, Optional<Address> bias, List<Matrix> matrices) {
+    return with(p, bias, matrices, p.scales());
+  }
+
+  private static Product with(
+      Product p, Optional<Address> bias, List<Matrix> matrices, Optional<Scales> scales) {
     return new Product(
         p.stream(),
         p.rows(),
@@ -330,7 +357,7 @@ class AddressCheckTest {
         bias,
         matrices.get(3),
         p.batches(),
-        p.scales(),
+        scales,
         p.label());
   }
 
@@ -401,7 +428,8 @@ class AddressCheckTest {
   @Test
   void products() {
     var found =
-        LocalPrograms.products().stream()
+        Stream.of(LocalPrograms.products(), LocalPrograms.shortFloats())
+            .flatMap(List::stream)
             .flatMap(text -> checkAll(Lowering.lower(LocalPrograms.plan(text))).stream())
             .collect(Collectors.toSet());
     assertThat(found).contains("Product", "Launch");

@@ -24,6 +24,9 @@ import java.util.Objects;
  * block after the other, to where they wait for each other.
  */
 final class EmulatedKernels {
+  /** As in {@code emulation.cpp}. */
+  private static final int TRAPPED = 2;
+
   private static final FunctionDescriptor LAUNCH =
       FunctionDescriptor.of(
           ValueLayout.JAVA_INT,
@@ -54,6 +57,7 @@ final class EmulatedKernels {
    * Runs a kernel to its end.
    *
    * @param backwards whether the last block and thread begin: nothing may depend on that
+   * @throws IllegalStateException when a thread refuses to go on
    */
   void launch(Launch step, long[] words, boolean backwards) {
     var text = step.kernel().text();
@@ -70,6 +74,9 @@ final class EmulatedKernels {
                   step.threads(),
                   arguments,
                   backwards ? 1 : 0);
+      if (status == TRAPPED) {
+        throw new IllegalStateException("a trap of '%s'".formatted(step.label()));
+      }
       assertThat(status).as("threads that wait for each other for ever%n%s", text).isZero();
     } catch (Throwable e) {
       throw SharedLibrary.failed(e);

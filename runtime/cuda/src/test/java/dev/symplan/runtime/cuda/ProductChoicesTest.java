@@ -103,7 +103,7 @@ class ProductChoicesTest {
     var text =
         """
         graph version 1
-        graph p(x: bf16[64, 512], w: bf16[512, 512], v: bf16[512, 256], b: bf16[512], f: f32[64, 512], g: f32[512, 512]) {
+        graph p(x: bf16[64, 512], w: bf16[512, 512], v: bf16[512, 256], b: bf16[512], f: f32[64, 512], g: f32[512, 512], k: f8e4m3fn[64, 512], l: f8e4m3fn[512, 512], m: f8e5m2[512, 512], s: f32[64, 1], t: f32[1, 512], u: f32[]) {
           %s
           return %s
         }
@@ -156,6 +156,34 @@ class ProductChoicesTest {
     assertThat(products.getLast()).isEqualTo(products.getFirst());
     assertThat(products.subList(0, 5)).doesNotHaveDuplicates();
     assertThat(products.subList(0, 5)).extracting(ProductShape::text).doesNotHaveDuplicates();
+  }
+
+  @Test
+  void shapesOfShortFloatsAreWhatTheirTextSays() {
+    var products =
+        program(
+                0,
+                "aten::t(l)",
+                "aten::t(m)",
+                "aten::_scaled_mm(k, r0, u, u, None, None, torch.bfloat16)",
+                "aten::_scaled_mm(k, r1, u, u, None, None, torch.bfloat16)",
+                "aten::_scaled_mm(k, r0, u, u, None, None, torch.bfloat16, True)",
+                "aten::_scaled_mm(k, r0, u, u, b, None, torch.bfloat16)",
+                "aten::_scaled_mm(k, r0, u, u, None, None, torch.float16)",
+                "aten::_scaled_mm(k, r0, s, t, None, None, torch.bfloat16)",
+                "aten::_scaled_mm(k, r0, s, t, None, None, torch.bfloat16, True)",
+                "aten::_scaled_mm(k, r0, u, u, None, None, torch.float32, True)",
+                // Less precise than an f32; rows by tensor and columns by themselves; too few bits.
+                "aten::_scaled_mm(k, r0, u, u, None, None, torch.float32)",
+                "aten::_scaled_mm(k, r0, u, t, None, None, torch.bfloat16)",
+                "aten::_scaled_mm(m, r1, u, u, None, None, torch.bfloat16)")
+            .steps()
+            .stream()
+            .filter(Product.class::isInstance)
+            .map(step -> ProductShape.of((Product) step))
+            .toList();
+    assertThat(products).hasSize(8).doesNotHaveDuplicates();
+    assertThat(products).extracting(ProductShape::text).doesNotHaveDuplicates();
   }
 
   private ProductCache cache() {

@@ -68,6 +68,50 @@ class ProductsOnGpuTest {
     }
   }
 
+  /** Products of 8-bit floats with factors of tensors, and of rows and columns. */
+  private static final String SHORT =
+      """
+      graph version 1
+      graph t(a: f32[200, 1024], b: f32[512, 1024], s: f32[200, 1], t: f32[1, 512], u: f32[], c: bf16[512], d: f16[512]) {
+        e = aten::_to_copy(a, dtype=torch.float8_e4m3fn)
+        f = aten::_to_copy(b, dtype=torch.float8_e4m3fn)
+        g = aten::_to_copy(a, dtype=torch.float8_e5m2)
+        h = aten::t(f)
+        i = aten::_scaled_mm(e, h, u, u, None, None, torch.bfloat16)
+        j = aten::_scaled_mm(e, h, u, u, c, None, torch.bfloat16, True)
+        k = aten::_scaled_mm(g, h, u, u, d, None, torch.float16)
+        l = aten::_scaled_mm(e, h, s, t, None, None, torch.bfloat16, True)
+        m = aten::_scaled_mm(e, h, s, t, c, None, torch.bfloat16)
+        n = aten::_scaled_mm(e, h, u, u, None, None, torch.float32)
+        return i, j, k, l, m, n
+      }
+      """;
+
+  @ParameterizedTest
+  @EnumSource
+  void shortFloatsAgreeWithTheHost(ProductAlgorithms algorithms) {
+    var plan = LocalPrograms.plan(SHORT);
+    try (var gpu = open(plan, algorithms);
+        var again = open(plan, algorithms);
+        var host = Session.open(plan, new HostBackend())) {
+      LocalPrograms.fill(host, 3);
+      host.run();
+      gpu.run();
+      LocalPrograms.compare(plan, gpu, host, SHORT);
+      again.run();
+      Bits.assertSame(gpu, again, "in two sessions");
+      var kernels =
+          gpu.profile().activities().stream()
+              .filter(activity -> List.of("i", "j", "k").contains(activity.label()))
+              .map(Activity::kernel)
+              .toList();
+      assertThat(kernels).hasSize(3).noneMatch(kernel -> kernel.startsWith("generated"));
+      gpu.profile().activities().stream()
+          .filter(activity -> activity.label().equals("l"))
+          .forEach(activity -> System.out.println("by rows and columns: " + activity.kernel()));
+    }
+  }
+
   @Test
   void sessionsOfOneProcessAgreeToTheBit() {
     var plan = LocalPrograms.plan(TEXT);

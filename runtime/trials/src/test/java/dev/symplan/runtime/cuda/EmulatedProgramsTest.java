@@ -1,6 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.testkit.Fuzz;
@@ -9,6 +10,7 @@ import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -117,6 +119,45 @@ class EmulatedProgramsTest {
   @Test
   void groupedProducts() {
     check(LocalPrograms.groupedProducts());
+  }
+
+  /** By tensor cores and one by one; on GPUs, the context could not be used afterwards. */
+  @Test
+  void endsOfGroupsThatAreWrongAreNotFollowed() {
+    var plans =
+        Stream.of("bf16", "f32")
+            .flatMap(
+                dtype ->
+                    Stream.of("x, w, o", "w, x, o", "r, x, o")
+                        .map(
+                            operands ->
+                                """
+                                graph version 1
+                                graph t(x: %s[8, 8], w: %1$s[3, 8, 8], o: i32[3]) {
+                                  r = aten::permute(x, [1, 0])
+                                  a = aten::_grouped_mm(%s)
+                                  return a
+                                }
+                                """
+                                    .formatted(dtype, operands)))
+            .map(LocalPrograms::plan)
+            .toList();
+    var sessions = EmulatedSession.open(plans.stream().map(Lowering::lower).toList());
+    for (int i = 0; i < plans.size(); i++) {
+      try (var emulated = sessions.get(i);
+          var host = Session.open(plans.get(i), new HostBackend())) {
+        for (var wrong : new int[][] {{3, 2, 8}, {3, 5, 9}, {-1, 5, 8}}) {
+          for (var session : List.of(emulated, host)) {
+            LocalPrograms.fill(session, 1);
+            for (int group = 0; group < wrong.length; group++) {
+              session.input(0, "o").setLong(wrong[group], group);
+            }
+          }
+          assertThatThrownBy(emulated::run).hasMessageContaining("a trap of 'a'");
+          assertThatThrownBy(host::run).hasMessageContaining("offs ends group");
+        }
+      }
+    }
   }
 
   @Test
