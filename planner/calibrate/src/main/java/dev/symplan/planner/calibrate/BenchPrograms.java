@@ -90,8 +90,23 @@ public final class BenchPrograms {
     };
   }
 
-  /** {@return a product of square matrices, without any collective} */
+  /**
+   * {@return a product of square matrices, without any collective}
+   *
+   * @param dtype of the left one; 8-bit floats are multiplied as {@code _scaled_mm} has them, by
+   *     those that can be combined with both kinds
+   */
   public static Program product(DType dtype, long size, int ranks) {
+    if (dtype == DType.F8E4M3FN || dtype == DType.F8E5M2) {
+      return program(
+          ranks,
+          "x: %1$s[%2$s, %2$s], w: f8e4m3fn[%2$s, %2$s], u: f32[]"
+              .formatted(dtype.shortName(), size),
+          List.of(
+              "t = aten::t(w)",
+              "y = aten::_scaled_mm(x, t, u, u, None, None, torch.bfloat16, True)"),
+          "y");
+    }
     return program(ranks, factors(dtype, size), List.of("y = aten::mm(x, w)"), "y");
   }
 
