@@ -125,7 +125,8 @@ public sealed interface Instruction {
    * @param operands one or, when coalesced, several tensors
    * @param results one for each operand
    * @param workspace the memory through which the ranks push, if they do
-   * @param epilogue whether the next instruction runs before its end barrier, in its kernel
+   * @param epilogue whether the next instruction runs in its kernel: before its end barrier, unless
+   *     {@link VariantSpec#meetsBeforeEpilogue}
    */
   record Collective(
       StreamKind stream,

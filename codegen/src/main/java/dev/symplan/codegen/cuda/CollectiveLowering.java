@@ -1,11 +1,15 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Transfers;
+import dev.symplan.codegen.cuda.DeviceLowering.Behind;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Optional;
 
 /**
@@ -16,6 +20,12 @@ final class CollectiveLowering {
   private final Executable executable;
   private final Transfers transfers;
   private final SignalPads pads;
+
+  /** By collective, whether all ranks take as much of it at once through what is behind it. */
+  private final Map<Together, Boolean> together = new HashMap<>();
+
+  /** A collective on all ranks of one part of its group. */
+  private record Together(int index, ImmutableIntArray members) {}
 
   CollectiveLowering(Executable executable) {
     this.executable = executable;
@@ -69,12 +79,36 @@ final class CollectiveLowering {
    */
   Optional<DeviceStep.Launch> lower(
       int rank, Collective collective, ImmutableList<Part> behind, int rows) {
+    return epilogue(rank, new Behind(collective, behind, rows))
+        .filter(own -> !collective.spec().meetsBeforeEpilogue() || isOnAllRanks(collective))
+        .map(EpilogueLowering.Made::launch);
+  }
+
+  private Optional<EpilogueLowering.Made> epilogue(int rank, Behind behind) {
     try {
-      return EpilogueLowering.launch(addresses(rank, collective), behind, rows);
+      return EpilogueLowering.made(
+          addresses(rank, behind.collective()), behind.parts(), behind.rows());
     } catch (UnsupportedOnGpu e) {
-      // Apart, they may be done in another way. No rank notices what another one does.
+      // Apart, they may be done in another way. Where each rank reduces all by itself, no other
+      // one notices.
       return Optional.empty();
     }
+  }
+
+  /** Blocks of one number must store the rows that those of all ranks read. */
+  private boolean isOnAllRanks(Collective collective) {
+    return together.computeIfAbsent(
+        new Together(collective.group().index(), collective.group().members()),
+        group ->
+            group.members().stream()
+                    .mapToObj(
+                        rank ->
+                            DeviceLowering.behind(executable.ranks().get(rank), group.index())
+                                .flatMap(behind -> epilogue(rank, behind))
+                                .map(EpilogueLowering.Made::unit))
+                    .distinct()
+                    .count()
+                == 1);
   }
 
   private CollectiveAddresses addresses(int rank, Collective collective) {

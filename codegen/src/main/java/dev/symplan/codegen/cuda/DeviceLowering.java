@@ -15,6 +15,7 @@ import dev.symplan.codegen.RankProgram;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** Turns instructions into what is put into the streams of GPUs. */
 public final class DeviceLowering {
@@ -123,9 +124,40 @@ public final class DeviceLowering {
         || !collective.epilogue().isFused()) {
       return Optional.empty();
     }
+    var behind = behind(instructions, index, collective);
+    return collectives.lower(rank, collective, behind.parts(), behind.rows());
+  }
+
+  /**
+   * A collective, and the ops right behind it that run in its kernel.
+   *
+   * @param parts none if they cannot be a kernel by elements
+   * @param rows the leading dimensions that they go by
+   */
+  record Behind(Collective collective, ImmutableList<Part> parts, int rows) {}
+
+  /** {@return a collective of a rank that has an epilogue, by its number, with what is behind it} */
+  static Optional<Behind> behind(RankProgram program, int collective) {
+    var instructions = program.instructions();
+    return IntStream.range(0, instructions.size())
+        .boxed()
+        .flatMap(
+            index ->
+                instructions.get(index) instanceof Collective own
+                        && own.group().index() == collective
+                        && own.epilogue().isFused()
+                    ? Stream.of(behind(instructions, index, own))
+                    : Stream.of())
+        .findFirst();
+  }
+
+  private static Behind behind(
+      List<Instruction> instructions, int index, Collective collective) {
     var behind = instructions.get(index + 1);
-    int rows = behind instanceof Fused fused ? fused.rows() : Integer.MAX_VALUE;
-    return collectives.lower(rank, collective, elementwise(behind), rows);
+    return new Behind(
+        collective,
+        elementwise(behind),
+        behind instanceof Fused fused ? fused.rows() : Integer.MAX_VALUE);
   }
 
   /** The ops that an instruction consists of; none if they cannot be a kernel by elements. */

@@ -12,7 +12,7 @@ final class EpilogueKernel {
   /** So many vectors in flight in each thread leave registers for the ops. */
   private static final int MOST_AHEAD = 8;
 
-  private static final String READ =
+  private static final String PARTS =
       """
 
       union Words {
@@ -25,10 +25,6 @@ final class EpilogueKernel {
         Words of[RANKS];
       };
 
-      __device__ __forceinline__ bool has(long long first, int at) {
-        return at < TOGETHER * ROW && first * ROW + at < (long long)ROWS * ROW;
-      }
-
       __device__ __forceinline__ Parts read(const Args& args, long long vector) {
         Parts parts;
       #pragma unroll
@@ -38,7 +34,7 @@ final class EpilogueKernel {
         return parts;
       }
 
-      __device__ __forceinline__ uint4 reduced(const Args& args, long long vector, const Parts& parts) {
+      __device__ __forceinline__ uint4 reduced(const Parts& parts) {
         Words result;
       #pragma unroll
         for (int e = 0; e < 16 / sizeof(Element); e++) {
@@ -49,10 +45,23 @@ final class EpilogueKernel {
           }
           result.elements[e] = narrow(finish(sum));
         }
-        if (STORED) {
-          *(uint4*)(args.to + vector * 16) = result.words;
-        }
         return result.words;
+      }
+      """;
+
+  private static final String KEEP =
+      """
+
+      __device__ __forceinline__ bool has(long long first, int at) {
+        return at < TOGETHER * ROW && first * ROW + at < (long long)ROWS * ROW;
+      }
+
+      __device__ __forceinline__ uint4 kept(const Args& args, long long vector, const Parts& parts) {
+        uint4 words = reduced(parts);
+        if (STORED) {
+          *(uint4*)(args.to + vector * 16) = words;
+        }
+        return words;
       }
       """;
 
@@ -82,7 +91,7 @@ final class EpilogueKernel {
           for (int k = 0; k < AHEAD; k++) {
             int at = threadIdx.x + k * THREADS;
             if (has(first, at)) {
-              held[at] = reduced(args, first * ROW + at, ahead[k]);
+              held[at] = kept(args, first * ROW + at, ahead[k]);
             }
           }
       """;
@@ -95,11 +104,56 @@ final class EpilogueKernel {
   private static final String HOLD =
       """
           for (int at = threadIdx.x; has(first, at); at += THREADS) {
-            held[at] = reduced(args, first * ROW + at, read(args, first * ROW + at));
+            held[at] = kept(args, first * ROW + at, read(args, first * ROW + at));
+          }
+      """;
+
+  /** What the ranks' blocks of one number do with the rows that have the same ones in all slices. */
+  private static final String REDUCE_SLICE =
+      """
+        for (long long turn = blockIdx.x; turn < PER; turn += gridDim.x) {
+          for (int at = threadIdx.x; at < TOGETHER * ROW; at += THREADS) {
+            long long vector = turn * (TOGETHER * ROW) + at;
+            uint4 words = reduced(read(args, vector));
+      #pragma unroll
+            for (int t = 0; t < RANKS; t++) {
+              write16(args.to[t] + vector * 16, words);
+            }
+          }
+        }
+        meet(args, ++meeting, true);
+      """;
+
+  private static final String HOLD_STORED =
+      """
+          for (int at = threadIdx.x; at < TOGETHER * ROW; at += THREADS) {
+            held[at] = read16(args.whole + (first * ROW + at) * 16);
           }
       """;
 
   private EpilogueKernel() {}
+
+  /**
+   * {@return the kernel in which each rank reduces a slice for all, which then meet}
+   *
+   * @param rows the work on the rows of all slices
+   * @param start whether the ranks meet before they read, too
+   * @param more declarations of other arguments
+   */
+  static Kernel ofSlices(
+      int ranks, HeldRows rows, DType dtype, ReduceOp reduceOp, boolean start, String more) {
+    return new Kernel(
+        BarrierCode.define("PER", rows.rows() / ranks / rows.together())
+            + new Edges(start, false).define(true)
+            + BarrierCode.args(
+                ranks,
+                rows.threads(),
+                "  const char* from[RANKS];\n  char* to[RANKS];\n  const char* whole;\n" + more)
+            + Arithmetic.of(dtype, reduceOp, ranks)
+            + rows.definitions()
+            + PARTS
+            + BarrierCode.between(REDUCE_SLICE + rows.loopOverSlices(HOLD_STORED)));
+  }
 
   /**
    * {@return the kernel}
@@ -125,7 +179,8 @@ final class EpilogueKernel {
                 ranks, rows.threads(), "  const char* from[RANKS];\n  char* to;\n" + more)
             + Arithmetic.of(dtype, reduceOp, ranks)
             + rows.definitions()
-            + READ
+            + PARTS
+            + KEEP
             + (ahead ? AHEAD : "")
             + BarrierCode.between(
                 ahead ? BEGIN_AHEAD + rows.loop(HOLD_AHEAD, NEXT_AHEAD) : rows.loop(HOLD, "")));

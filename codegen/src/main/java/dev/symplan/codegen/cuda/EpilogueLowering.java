@@ -22,13 +22,20 @@ final class EpilogueLowering {
   private EpilogueLowering() {}
 
   /**
+   * A launch for a collective and the ops behind it.
+   *
+   * @param unit the vectors of 16 bytes that a block takes at once
+   */
+  record Made(DeviceStep.Launch launch, long unit) {}
+
+  /**
    * {@return a launch for a collective and the ops behind it, if one kernel can do both}
    *
    * @param parts none if they cannot be a kernel by rows
    * @param rows the leading dimensions that the ops go by
    * @throws UnsupportedOnGpu when one of the ops cannot be part of it
    */
-  static Optional<DeviceStep.Launch> launch(
+  static Optional<Made> made(
       CollectiveAddresses part, ImmutableList<Part> parts, int rows) {
     part.checkSize();
     var reduced = part.result(0);
@@ -53,10 +60,12 @@ final class EpilogueLowering {
       return Optional.empty();
     }
     var launch =
-        part.collective.variant() == Variant.ONE_SHOT_PUSH
-            ? Optional.of(PushLowering.launch(part, held, memory))
-            : between(part, held, memory);
-    return launch.map(made -> made.with(shares(part, parts)));
+        part.collective.spec().meetsBeforeEpilogue()
+            ? ofSlices(part, held, memory)
+            : part.collective.variant() == Variant.ONE_SHOT_PUSH
+                ? Optional.of(PushLowering.launch(part, held, memory))
+                : between(part, held, memory);
+    return launch.map(made -> new Made(made.with(shares(part, parts)), held.unit()));
   }
 
   /** Whether the ops read what is reduced, and only by these rows, in the order of its elements. */
@@ -98,6 +107,41 @@ final class EpilogueLowering {
                 part.collective.reduceOp().orElseThrow(),
                 combination.edges(),
                 part.collective.epilogue() == Epilogue.STORED,
+                memory.member()),
+            PeerLowering.blocks(part, part.size),
+            held.threads(),
+            words.build(),
+            part.collective.name()));
+  }
+
+  /**
+   * With the end barrier between what peers store and what the ops read, if slices are as many
+   * rows, and these as many as blocks take at once, on all ranks.
+   */
+  private static Optional<DeviceStep.Launch> ofSlices(
+      CollectiveAddresses part, HeldRows held, MemoryArguments memory) {
+    var combination = PeerLowering.combination(part);
+    var whole = part.own(part.result(0));
+    if (held.rows() % (part.size * held.together()) != 0
+        || !combination.edges().end()
+        || !combination.isVectorized()
+        || !whole.isVectorAligned()) {
+      return Optional.empty();
+    }
+    var words = part.meeting();
+    combination.addAddresses(words);
+    words
+        .add(new KernelArgument.Memory(whole, part.result(0).type().storageBytes()))
+        .addAll(memory.words());
+    return Optional.of(
+        new DeviceStep.Launch(
+            part.collective.stream(),
+            EpilogueKernel.ofSlices(
+                part.size,
+                held,
+                part.computedIn(),
+                part.collective.reduceOp().orElseThrow(),
+                combination.edges().start(),
                 memory.member()),
             PeerLowering.blocks(part, part.size),
             held.threads(),

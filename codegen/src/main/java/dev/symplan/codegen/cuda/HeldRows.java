@@ -25,6 +25,13 @@ final class HeldRows {
         for (long long first = (long long)blockIdx.x * TOGETHER; first < ROWS; first += (long long)gridDim.x * TOGETHER) {
       """;
 
+  private static final String SLICES =
+      """
+        for (long long turn = blockIdx.x; turn < PER; turn += gridDim.x) {
+        for (int slice = 0; slice < RANKS; slice++) {
+          const long long first = (slice * (long long)PER + turn) * TOGETHER;
+      """;
+
   private final RowKernel kernel;
   private final RowKernel.Rows rows;
   private final long rowVectors;
@@ -80,16 +87,45 @@ final class HeldRows {
    * @param meanwhile statements that begin with those that come next
    */
   String loop(String hold, String meanwhile) {
+    return memory() + each(through(hold, meanwhile));
+  }
+
+  /**
+   * {@return the same for rows that lie in a slice of each rank, of which the block takes those that
+   * have the same numbers in all; {@code PER} times {@code TOGETHER} rows are a slice}
+   */
+  String loopOverSlices(String hold) {
+    return memory() + SLICES + through(hold, "") + "  }\n  }\n";
+  }
+
+  private String memory() {
     return """
       __shared__ uint4 held[TOGETHER * ROW];
       [[maybe_unused]] const unsigned lane = %s;
     """
-            .formatted(rows.threads().lane())
-        + each(
-            hold
-                + "    __syncthreads();\n"
-                + meanwhile
-                + rows.statements()
-                + "    __syncthreads();\n");
+        .formatted(rows.threads().lane());
+  }
+
+  private String through(String hold, String meanwhile) {
+    return hold
+        + "    __syncthreads();\n"
+        + meanwhile
+        + rows.statements()
+        + "    __syncthreads();\n";
+  }
+
+  /** {@return how many rows a block takes at once} */
+  long together() {
+    return rows.threads().together();
+  }
+
+  /** {@return how many vectors they are} */
+  long unit() {
+    return together() * rowVectors;
+  }
+
+  /** {@return the number of all rows} */
+  long rows() {
+    return kernel.rows();
   }
 }

@@ -4,11 +4,13 @@ import static dev.symplan.planner.verify.VerifierFixtures.compile;
 import static dev.symplan.planner.verify.VerifierFixtures.first;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.Barrier.Edge;
+import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.Plan;
@@ -172,6 +174,58 @@ class EpilogueRulesTest {
         .isEqualTo(
             "_c10d_functional::all_reduce → r cannot have an epilogue as nccl on the compute"
                 + " stream");
+  }
+
+  private static Plan slices() {
+    return compile(
+        BLOCKS,
+        CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT)));
+  }
+
+  /** Peers store rows to the result, which the ops read after the end. */
+  @Test
+  void rowsOfSlices() {
+    var plan = slices();
+    assertThat(plan.rankPlans().getFirst().collectives())
+        .allSatisfy(
+            c -> {
+              assertThat(c.epilogue().orElseThrow().isFused()).isTrue();
+              assertThat(c.epilogue().orElseThrow().stored()).isTrue();
+              assertThat(c.endBarrier()).isTrue();
+            });
+    var unstored = PlanEdits.of(plan).collective(0, c -> with(c, false)).plan();
+    assertThat(first(unstored, Rule.RACE).message())
+        .startsWith("_c10d_functional::all_reduce → r must store r and meet");
+    var odd = compile(BLOCKS.replace("f32[64, 64], h: f32[64, 64]", "f32[62, 64], h: f32[62, 64]"),
+        CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT)));
+    assertThat(odd.rankPlans().getFirst().collectives().getFirst().epilogue())
+        .contains(Epilogue.none(Epilogue.Reason.ROWS));
+    var wrong = PlanEdits.of(odd).collective(0, c -> with(c, true)).plan();
+    assertThat(first(wrong, Rule.RACE).message())
+        .endsWith("reads rows of s that no one of the 4 ranks stores as a whole");
+  }
+
+  @Test
+  void resultWherePeersStoreOtherRows() {
+    // The all_reduce is in place, and so is the sum with its result.
+    assertThat(slices().forRank(0).buffers())
+        .extracting(Buffer::name)
+        .containsExactly("x", "h", "w", "a", "e", "b");
+    var over = PlanEdits.of(slices()).over("e", "a").restated();
+    assertThat(PlanVerifier.verify(over)).noneMatch(found -> found.rule() == Rule.RACE);
+    var beside =
+        PlanEdits.of(slices())
+            .over("e", "a")
+            .buffer("e", b -> PlanEdits.at(b, b.offset() + 256))
+            .restated();
+    assertThat(PlanVerifier.verify(beside))
+        .anySatisfy(
+            found -> {
+              assertThat(found.rule()).isEqualTo(Rule.RACE);
+              assertThat(found.message())
+                  .startsWith("aten::relu → e writes e at")
+                  .endsWith("where peers store other rows of r");
+            });
   }
 
   /** The epilogue of the second comes before its end, so the first must end before that. */

@@ -18,6 +18,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -45,6 +46,9 @@ final class PeerOracle {
   private record Op(int op, int k) implements Action {}
 
   private record Body(int k) implements Action {}
+
+  /** An op that some blocks run before others have done their part of the collective. */
+  private record Early(int op, int k) implements Action {}
 
   private record Meet(String name, ImmutableIntArray members) implements Action {}
 
@@ -169,9 +173,13 @@ final class PeerOracle {
     }
     makers.forEach(op -> thread.add(new Op(op, k)));
     thread.add(new Body(k));
-    behind.forEach(op -> thread.add(new Op(op, -1)));
+    boolean after = collective.variant() == Variant.TWO_SHOT;
+    behind.forEach(op -> thread.add(after ? new Early(op, k) : new Op(op, -1)));
     if (meets || (collective.endBarrier() && !plain)) {
       thread.add(new Meet("end " + k + members, members));
+    }
+    if (after) {
+      behind.forEach(op -> thread.add(new Op(op, -1)));
     }
   }
 
@@ -209,6 +217,10 @@ final class PeerOracle {
       case Op(int op, int k) -> {
         clocks[thread][thread]++;
         local(thread, rank, op, k);
+      }
+      case Early(int op, int k) -> {
+        clocks[thread][thread]++;
+        early(thread, rank, op, k);
       }
       case Body(int k) -> body(thread, rank, k);
       case All() -> {
@@ -275,6 +287,19 @@ final class PeerOracle {
                 }
               }
             });
+  }
+
+  /** What it writes, but for the rows that blocks of the same number read and store. */
+  private void early(int thread, int rank, int op, int k) {
+    var own = plan.forRank(rank);
+    var collective = own.collectives().get(k);
+    var rows =
+        Stream.concat(collective.operands().stream(), collective.results().stream())
+            .map(id -> own.placement(own.graph().values().get(id)))
+            .toList();
+    own.graph().ops().get(op).results().stream()
+        .filter(value -> value.isTensor() && !rows.contains(own.placement(value)))
+        .forEach(value -> note(thread, rank, own, value, true, -1));
   }
 
   private void local(int thread, int rank, int op, int k) {

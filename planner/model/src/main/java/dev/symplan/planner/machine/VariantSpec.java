@@ -86,12 +86,22 @@ public record VariantSpec(
   }
 
   /**
-   * {@return whether its kernel can take what it reduces on through other ops: each rank reduces
-   * all of it, in an order that the kernel chooses}
+   * {@return whether its kernel can take what it reduces on through other ops: each rank has all of
+   * it in the end, in an order that the kernel chooses}
    */
   public boolean takesEpilogues() {
     return kind == Kind.ALL_REDUCE
-        && (variant == Variant.ONE_SHOT || variant == Variant.ONE_SHOT_PUSH);
+        && (variant == Variant.ONE_SHOT
+            || variant == Variant.ONE_SHOT_PUSH
+            || variant == Variant.TWO_SHOT);
+  }
+
+  /**
+   * {@return whether an epilogue comes after the end barrier, rather than before it: peers store
+   * the rows, which must be as many on each rank, to the result, where the kernel reads them}
+   */
+  public boolean meetsBeforeEpilogue() {
+    return takesEpilogues() && needsSymmetricResult();
   }
 
   /**

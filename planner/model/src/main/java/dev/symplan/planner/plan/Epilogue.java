@@ -6,7 +6,8 @@ import dev.symplan.planner.machine.Alignment;
 /**
  * Whether the step after a collective runs in the collective's own kernel. Its ops go by rows of
  * what the collective reduces: a rank takes each row through them as soon as it has reduced it,
- * before the collective's end barrier.
+ * before the collective's end barrier; or, where each rank reduces some of the rows, as soon as the
+ * ranks have met at that barrier.
  *
  * <p>A row is rounded to the element type between the collective and the ops, as if it had been in
  * memory, so the results are those of two kernels, bit for bit.
@@ -46,6 +47,19 @@ public record Epilogue(Reason reason, boolean stored, double savedMicros) {
   /** {@return none, for a reason} */
   public static Epilogue none(Reason reason) {
     return new Epilogue(reason, true, 0);
+  }
+
+  /**
+   * {@return the number of rows of a tensor}
+   *
+   * @param leading the dimensions that count them, if it has more
+   */
+  public static long rows(TensorType type, int leading) {
+    long rows = 1;
+    for (int dim = 0; dim < Math.min(leading, type.rank() - 1); dim++) {
+      rows *= type.size(dim);
+    }
+    return rows;
   }
 
   public boolean isFused() {

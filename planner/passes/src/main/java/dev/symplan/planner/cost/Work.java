@@ -34,11 +34,14 @@ public record Work(long bytes, double flops, Optional<DType> dtype) {
     }
   }
 
-  /** {@return the work of a local step; an epilogue need not read what is reduced before it} */
+  /**
+   * {@return the work of a local step; an epilogue need not read what is reduced before it, unless
+   * peers store that}
+   */
   public static Work ofStep(RankPlan plan, int step) {
     var counting = new Counting(plan);
     int before = plan.epilogueOf(step);
-    if (before >= 0) {
+    if (before >= 0 && !plan.collectives().get(before).spec().meetsBeforeEpilogue()) {
       plan.collectives()
           .get(before)
           .results()

@@ -134,12 +134,15 @@ public final class CollectivesTable {
       - The variants `one_shot` and `one_shot_push` can do so, since each rank reduces every row. The saving counts when
         variants are compared: of two GPUs, `one_shot` moves as many bytes as `two_shot`, and so is often chosen with an
         epilogue.
+      - `two_shot` can do so if the number of rows is a multiple of the number of ranks. Each rank stores the rows that it
+        reduces to all ranks, and they meet. Then each takes all rows through the ops, from its own result. That saves
+        the launch only.
       - The ops are the step right after the collective, and one of them reads all of the result, row by row. A row is a
         multiple of 16 bytes, and at most 32 KiB. The result is contiguous, of f16, bf16, f32 or f64.
       - Each row is rounded to the element type between the collective and the ops, so the results are those of two
         kernels, bit for bit.
       - Peers may read a rank's operand until the epilogue has run, so nothing in it writes there. Its end barrier comes
-        after the epilogue.
+        after the epilogue, or before it in `two_shot`.
       - If a row does not lie for vectors, or an op has no such form on GPUs, the two run as kernels apart, with the
         same results.
 

@@ -6,6 +6,7 @@ import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Epilogue;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.planner.verify.Violation.Rule;
@@ -17,19 +18,25 @@ import java.util.Arrays;
  * is reduced row by row, and writes nothing where peers read; and where the kernel alone reads an
  * operand, only over the same elements. What it does not store, nothing else reads.
  *
+ * <p>Where peers store to the result, a block takes those rows through the step that blocks of the
+ * same number on all ranks have read and stored: so slices are whole rows, as many on each rank, and
+ * the step writes over the operand or the result only in those rows, where it reads.
+ *
  * <p>That its ops go by rows is for {@link FusionRules}.
  */
 final class EpilogueRules {
+  private final Plan plan;
   private final AliasModel facts;
   private final Findings findings;
 
-  private EpilogueRules(AliasModel facts, Findings findings) {
+  private EpilogueRules(Plan plan, AliasModel facts, Findings findings) {
+    this.plan = plan;
     this.facts = facts;
     this.findings = findings;
   }
 
-  static void check(AliasModel facts, Findings findings) {
-    var rules = new EpilogueRules(facts, findings);
+  static void check(Plan plan, AliasModel facts, Findings findings) {
+    var rules = new EpilogueRules(plan, facts, findings);
     var steps = facts.plan.steps();
     for (int s = 0; s < steps.size(); s++) {
       if (steps.get(s) instanceof Step.Start(int k)) {
@@ -78,6 +85,9 @@ final class EpilogueRules {
       checkReads(start + 1, ops, collective);
     }
     checkWrites(start + 1, ops, collective);
+    if (collective.spec().needsSymmetricResult()) {
+      checkSlices(start, ops, collective);
+    }
     if (!collective.epilogue().orElseThrow().stored()) {
       checkOthers(start + 1, ops, collective);
     }
@@ -131,12 +141,18 @@ final class EpilogueRules {
   }
 
   private void checkWrites(int step, ImmutableIntArray ops, CollectivePlan collective) {
-    boolean remote = collective.spec().needsSymmetricOperand();
+    // Peers' blocks read slices of which they then store the reduced rows.
+    boolean bySlices = collective.spec().needsSymmetricResult();
+    boolean remote = collective.spec().needsSymmetricOperand() && !bySlices;
     for (int i = 0; i < ops.length(); i++) {
       for (int written : facts.fresh(ops.get(i))) {
         for (int operand : collective.operands()) {
           if (facts.overlap(written, operand)
-              && (remote || !facts.sameElements(written, operand))) {
+              && (remote
+                  || !(facts.sameElements(written, operand)
+                      || bySlices
+                          && facts.sameElements(collective.results().getFirst(), operand)
+                          && isReadThere(written, ops, collective.results().getFirst())))) {
             wrong(
                 Rule.RACE,
                 step,
@@ -146,12 +162,59 @@ final class EpilogueRules {
                         facts.value(written).name(),
                         facts.words.address(written),
                         facts.words.text(collective.op()),
-                        remote ? "lets peers read" : "reads",
+                        remote || bySlices ? "lets peers read" : "reads",
                         facts.value(operand).name()));
           }
         }
       }
     }
+  }
+
+  /** Peers store slices of the result, which the step then reads as rows. */
+  private void checkSlices(int start, ImmutableIntArray ops, CollectivePlan collective) {
+    int result = collective.results().getFirst();
+    if (!collective.epilogue().orElseThrow().stored() || !collective.endBarrier()) {
+      wrong(
+          Rule.RACE,
+          start,
+          "%s must store %s and meet, as peers store rows of it that the next step reads"
+              .formatted(facts.words.text(collective.op()), facts.value(result).name()));
+    }
+    int ranks = plan.group(collective.group()).size();
+    int shared =
+        Rows.shared(ops.stream().mapToObj(facts::op).collect(ImmutableList.toImmutableList()));
+    for (int i = 0; i < ops.length(); i++) {
+      for (int read : facts.reads(ops.get(i))) {
+        if (facts.overlap(read, result)
+            && Epilogue.rows(facts.value(read).tensor(), shared) % ranks != 0) {
+          wrong(
+              Rule.RACE,
+              start + 1,
+              "%s reads rows of %s that no one of the %s ranks stores as a whole"
+                  .formatted(facts.words.text(ops.get(i)), facts.value(read).name(), ranks));
+        }
+      }
+      for (int written : facts.fresh(ops.get(i))) {
+        if (facts.overlap(written, result) && !isReadThere(written, ops, result)) {
+          wrong(
+              Rule.RACE,
+              start + 1,
+              "%s writes %s at %s, where peers store other rows of %s"
+                  .formatted(
+                      facts.words.text(ops.get(i)),
+                      facts.value(written).name(),
+                      facts.words.address(written),
+                      facts.value(result).name()));
+        }
+      }
+    }
+  }
+
+  /** Whether a tensor lies over one of the same elements that the step reads of the result. */
+  private boolean isReadThere(int written, ImmutableIntArray ops, int result) {
+    return ops.stream()
+        .flatMap(op -> Arrays.stream(facts.reads(op)))
+        .anyMatch(read -> facts.overlap(read, result) && facts.sameElements(written, read));
   }
 
   /** Nothing but the step itself may read what the kernel does not store. */

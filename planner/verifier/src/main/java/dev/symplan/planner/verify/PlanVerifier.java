@@ -55,7 +55,7 @@ public final class PlanVerifier {
         findings -> ShardRules.check(plan, facts, findings),
         findings -> InPlaceRules.check(facts, findings),
         findings -> FusionRules.check(facts, findings),
-        findings -> EpilogueRules.check(facts, findings),
+        findings -> EpilogueRules.check(plan, facts, findings),
         findings -> BorderRules.check(facts, findings),
         findings -> HostCopyRules.check(facts, findings),
         findings -> checkSteps(plan, facts, findings));

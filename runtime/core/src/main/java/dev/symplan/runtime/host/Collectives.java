@@ -58,7 +58,15 @@ final class Collectives {
    * must}
    */
   Runnable end(Collective collective) {
-    return endsWithBarrier(transfers.of(collective, 0)) ? peers.meeting(collective, 0) : () -> {};
+    return endsBehindEpilogue(collective, transfers.of(collective, 0))
+        ? peers.meeting(collective, 0)
+        : () -> {};
+  }
+
+  private static boolean endsBehindEpilogue(Collective collective, List<Transfer> own) {
+    return collective.epilogue().isFused()
+        && !collective.spec().meetsBeforeEpilogue()
+        && endsWithBarrier(own);
   }
 
   private static boolean endsWithBarrier(List<Transfer> own) {
@@ -67,7 +75,7 @@ final class Collectives {
 
   /**
    * {@return the action that carries out a rank's part of a collective, with all addresses
-   * resolved; without its {@link #end} if it has an epilogue}
+   * resolved; without its {@link #end} if that comes after an epilogue}
    *
    * @throws RuntimeException when the collective cannot be carried out
    */
@@ -76,7 +84,7 @@ final class Collectives {
     for (int tensor = 0; tensor < collective.operands().size(); tensor++) {
       var all = transfers.of(collective, tensor);
       var own =
-          collective.epilogue().isFused() && endsWithBarrier(all)
+          endsBehindEpilogue(collective, all)
               ? all.subList(0, all.size() - 1)
               : all;
       int index = tensor;

@@ -195,7 +195,7 @@ final class RankRunner {
     }
   }
 
-  /** As on GPUs, the ranks of a collective meet after its epilogue. */
+  /** As on GPUs, the ranks of some collectives meet after the epilogue. */
   private Runnable prepare(Lane lane, int index) {
     var own = prepare(lane.instructions.get(index));
     if (index > 0

@@ -226,13 +226,48 @@ class EmulatedCollectivesTest {
     check(plan);
   }
 
+  /** Slices that one block takes in two turns, and that two blocks take; and others. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3})
+  void epiloguesOfSlices(int ranks) {
+    for (var shape :
+        List.of(
+            "bf16[%s, 64]".formatted(32 * ranks),
+            "bf16[2, %s, 4096]".formatted(ranks),
+            "f16[%s, 64]".formatted(ranks))) {
+      var part = program.input(shape);
+      var residual = program.input(shape);
+      var weight =
+          program.input(
+              shape.substring(0, shape.indexOf('[') + 1) + shape.replaceAll(".*[ ]", ""));
+      var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(part));
+      var sum = program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half));
+      var added = program.op("aten::add.Tensor(%s, %s)".formatted(residual, sum));
+      var normed = program.norm(added, weight);
+      var again =
+          program.collective(
+              "all_reduce(%s, \"avg\", \"g\")"
+                  .formatted(program.op("aten::mul.Scalar(%s, 2.0)".formatted(normed))));
+      var kept = program.op("aten::relu(%s)".formatted(again));
+      program.output(program.op("aten::add.Tensor(%s, %s)".formatted(added, kept)));
+      program.output(program.op("aten::neg(%s)".formatted(again)));
+    }
+    var plan = plan(ranks, Kind.ALL_REDUCE, Variant.TWO_SHOT);
+    assertThat(plan.forRank(0).collectives()).allMatch(CollectivePlan::hasEpilogue);
+    var steps = DeviceLowering.lower(Lowering.lower(plan)).getFirst().steps();
+    assertThat(steps.stream().flatMap(step -> step.launches().stream()))
+        .filteredOn(launch -> !launch.shares().isEmpty())
+        .hasSize(4);
+    check(plan);
+  }
+
   /** Ops in the kernel of a collective give the bits that they give in one of their own. */
   @ParameterizedTest
   @EnumSource(
       value = Variant.class,
-      names = {"ONE_SHOT", "ONE_SHOT_PUSH"})
+      names = {"ONE_SHOT", "ONE_SHOT_PUSH", "TWO_SHOT"})
   void epiloguesGiveTheSameBits(Variant variant) {
-    for (var type : List.of("bf16[5, 512]", "f32[20, 200]")) {
+    for (var type : List.of("bf16[8, 512]", "f32[16, 200]")) {
       var residual = program.input(type);
       var half = program.op("aten::mul.Scalar(%s, 0.3)".formatted(program.input(type)));
       var sum = program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half));
@@ -265,9 +300,12 @@ class EmulatedCollectivesTest {
         "ONE_SHOT_PUSH | clear(args.slots[round][r] + half, i); |",
         "ONE_SHOT_PUSH | held[at] = result.words; |",
         "ONE_SHOT_PUSH | if (STORED) | if (false)",
+        "TWO_SHOT | meet(args, ++meeting, true); |",
+        "TWO_SHOT | meet(args, ++meeting, false); |",
+        "TWO_SHOT | (first * ROW + at) | (turn * TOGETHER * ROW + at)",
       })
   void wrongKernelsOfEpiloguesAreFound(Variant variant, String part, @Nullable String other) {
-    var value = program.input("bf16[40, 64]");
+    var value = program.input(variant == Variant.TWO_SHOT ? "bf16[48, 64]" : "bf16[40, 64]");
     for (int i = 0; i < 3; i++) {
       var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(value));
       var sum = program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half));

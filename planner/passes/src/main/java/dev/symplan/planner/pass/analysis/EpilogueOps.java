@@ -9,6 +9,7 @@ import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.plan.Epilogue;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -18,10 +19,13 @@ import java.util.stream.IntStream;
  * after it, and go by rows of what it reduces.
  *
  * @param bytes that they read and write in memory, apart from what is reduced
+ * @param reducedBytes the size of what is reduced
+ * @param rows the number of its rows
  * @param stored whether other ops, or the caller, read what is reduced, too
  * @param micros the time that they take as a kernel of their own, in µs
  */
-public record EpilogueOps(long bytes, boolean stored, double micros) {
+public record EpilogueOps(
+    long bytes, long reducedBytes, long rows, boolean stored, double micros) {
 
   /** {@return whether a collective is of the kind that can have an epilogue} */
   public static boolean mayFollow(Collective collective) {
@@ -54,18 +58,47 @@ public record EpilogueOps(long bytes, boolean stored, double micros) {
     return Optional.of(
         new EpilogueOps(
             analyses.fusion().bytesInMemory(unit, storage),
+            collective.results().getFirst().tensor().bytes(),
+            rows(analyses, collective, unit),
             analyses.uses().lastOpOrCaller(storage) > unit.get(unit.length() - 1),
             analyses.overlap().computeBetween(position, position + 1)));
   }
 
+  /**
+   * {@return whether they can run in the kernel of a variant}
+   *
+   * @param ranks of the collective's group
+   */
+  public boolean fit(VariantSpec spec, long ranks) {
+    return spec.takesEpilogues() && (!spec.meetsBeforeEpilogue() || rows % ranks == 0);
+  }
+
+  /** {@return whether the kernel of a variant must store what it reduces} */
+  public boolean stored(VariantSpec spec) {
+    return stored || spec.meetsBeforeEpilogue();
+  }
+
   /** {@return how much less they take in the kernel of the collective, in µs} */
-  public double savedMicros(CostModel costs) {
-    return micros - addedMicros(costs);
+  public double savedMicros(CostModel costs, VariantSpec spec) {
+    return Math.max(0, micros - addedMicros(costs, spec));
   }
 
   /** {@return the time that they add to the collective's kernel, in µs} */
-  public double addedMicros(CostModel costs) {
-    return costs.streamedMicros(bytes);
+  public double addedMicros(CostModel costs, VariantSpec spec) {
+    return costs.streamedMicros(bytes + (spec.meetsBeforeEpilogue() ? reducedBytes : 0));
+  }
+
+  /** The fewest that an op goes by which reads what is reduced. */
+  private static long rows(Analyses analyses, Collective collective, ImmutableIntArray unit) {
+    var ops = ops(analyses, unit);
+    int storage = reduced(analyses, collective);
+    int shared = Rows.shared(ops);
+    return ops.stream()
+        .flatMap(op -> op.operands().stream())
+        .filter(value -> analyses.aliases().id(value) == storage)
+        .mapToLong(value -> Epilogue.rows(value.tensor(), shared))
+        .min()
+        .orElseThrow();
   }
 
   private static int reduced(Analyses analyses, Collective collective) {

@@ -261,7 +261,7 @@ final class BarrierElision {
       case Step.Fused(var ops) -> ops.stream().anyMatch(op -> rank.touches(k, op));
       case Step.Start(int other) ->
           rank.touches(k, rank.at(other).op())
-              // Its epilogue runs before its end, where others may rely on that.
+              // Its epilogue may run before its end, where others may rely on that.
               || (other != k && rank.at(other).hasEpilogue() && touches(rank, k, step + 1));
       case Step.Join(int other) -> rank.touches(k, rank.at(other).op());
     };

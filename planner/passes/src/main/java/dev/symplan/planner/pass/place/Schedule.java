@@ -79,7 +79,8 @@ public record Schedule(
         streams[k] = StreamKind.COMPUTE;
         start[k] = place.given() + 1;
         bound = start[k] + 1;
-        added[start[k]] = graph.analyses().epilogue(k).orElseThrow().addedMicros(costs);
+        added[start[k]] =
+            graph.analyses().epilogue(k).orElseThrow().addedMicros(costs, graph.spec(k));
         continue;
       }
       int earliest = Math.max(Math.max(bound, place.earliest()), ahead.earliest(place));

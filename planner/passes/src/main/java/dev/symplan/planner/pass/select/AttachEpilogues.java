@@ -47,12 +47,16 @@ public final class AttachEpilogues extends GraphPass {
         graphs.stream()
             .flatMap(graph -> graph.analyses().epilogue(k).stream())
             .collect(toImmutableList());
+    var spec = graphs.getFirst().spec(k);
     if (ops.size() < graphs.size()) {
       return Epilogue.none(Epilogue.Reason.ROWS);
     }
     return new Epilogue(
         reason,
-        ops.stream().anyMatch(EpilogueOps::stored),
-        ops.stream().mapToDouble(own -> own.savedMicros(context.costs())).min().orElseThrow());
+        ops.stream().anyMatch(own -> own.stored(spec)),
+        ops.stream()
+            .mapToDouble(own -> own.savedMicros(context.costs(), spec))
+            .min()
+            .orElseThrow());
   }
 }

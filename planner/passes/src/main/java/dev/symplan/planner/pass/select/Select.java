@@ -54,8 +54,6 @@ public final class Select {
    * @param reach of the groups that the ranks' graphs name, the one that is in most domains
    * @param bytes of the rank that sends most
    * @param room the compute that may run beside it, in µs
-   * @param saved the time that an epilogue saves on the rank that gains least; NaN where one cannot
-   *     have it
    */
   private record Choice(
       int k,
@@ -63,8 +61,7 @@ public final class Select {
       Reach reach,
       long bytes,
       double room,
-      ImmutableList<Boolean> differs,
-      double saved) {}
+      ImmutableList<Boolean> differs) {}
 
   private final ImmutableList<Analyses> graphs;
   private final PassContext context;
@@ -120,8 +117,7 @@ public final class Select {
         widest(k),
         mostBytes(k),
         room,
-        differences(k),
-        options.epilogues() && options.fusion() ? savedMicros(k) : Double.NaN);
+        differences(k));
   }
 
   private ImmutableList<Verdict> candidates(Choice choice) {
@@ -184,19 +180,34 @@ public final class Select {
     if (!VariantSpec.of(choice.collective().kind(), variant).takesEpilogues()) {
       return Epilogue.Reason.VARIANT;
     }
-    if (Double.isNaN(choice.saved())) {
+    double saved = savedMicros(choice, variant);
+    if (Double.isNaN(saved)) {
       return Epilogue.Reason.ROWS;
     }
-    return besideMicros(variant, transfer, choice.room()) < transfer - choice.saved()
+    return besideMicros(variant, transfer, choice.room()) < transfer - saved
         ? Epilogue.Reason.BESIDE_COMPUTE
         : Epilogue.Reason.FUSED;
   }
 
-  private double savedMicros(int k) {
+  private int ranks(Analyses graph, int k) {
+    return context.groupSize(graph.collectives().get(k).group());
+  }
+
+  /**
+   * The time that an epilogue saves on the rank that gains least; NaN where one cannot have it.
+   */
+  private double savedMicros(Choice choice, Variant variant) {
+    var spec = VariantSpec.of(choice.collective().kind(), variant);
     double least = Double.POSITIVE_INFINITY;
     for (var graph : graphs) {
       least =
-          Math.min(least, graph.epilogue(k).map(own -> own.savedMicros(costs)).orElse(Double.NaN));
+          Math.min(
+              least,
+              graph
+                  .epilogue(choice.k())
+                  .filter(own -> own.fit(spec, ranks(graph, choice.k())))
+                  .map(own -> own.savedMicros(costs, spec))
+                  .orElse(Double.NaN));
     }
     return least;
   }
@@ -246,7 +257,7 @@ public final class Select {
     double alone = transfer(choice, variant);
     double maker = graphs.stream().mapToDouble(g -> g.makerMicros(k, variant)).min().orElseThrow();
     double transfer = costs.behindMicros(alone, maker);
-    double saved = epilogue(choice, variant, alone) == Epilogue.Reason.FUSED ? choice.saved() : 0;
+    double saved = epilogue(choice, variant, alone) == Epilogue.Reason.FUSED ? savedMicros(choice, variant) : 0;
     double shown =
         saved > 0
             ? Math.max(0, alone - saved)
