@@ -1,0 +1,105 @@
+package dev.symplan.codegen.model;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.ir.testkit.Golden;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Epilogues of rows that peers store: blocks of one number meet, while others still read and store.
+ * A block must take the rows that those of its number stored, and may write over them.
+ */
+class SlicesModelTest {
+  private static final String MODEL =
+      """
+      /* An all_reduce in place by slices, and ops that write over its rows.
+       * Two ranks of two blocks. A slice has a row for each block; x(r, s, b) is such a row of
+       * slice s in the memory of rank r. */
+
+      #define RANKS 2
+      #define BLOCKS 2
+      #define ROUNDS 2
+      #define x(r, s, b) rows[((r) * RANKS + (s)) * BLOCKS + (b)]
+      #define of(r, b) ((r) * BLOCKS + (b))
+      #define GIVEN (3 * round + 1)
+      #define REDUCED (3 * round + 2)
+      #define DONE (3 * round + 3)
+
+      byte rows[8];
+      byte met[4];
+      byte launched[2];
+      byte ended[2];
+
+      inline meet(r, b) {
+        met[of(r, b)]++;
+        $MEET
+      }
+
+      proctype block(byte r, b) {
+        byte round;
+        do
+        :: round < ROUNDS ->
+          launched[r] > round;
+          meet(r, b);
+          assert(x(0, r, b) == GIVEN);
+          assert(x(1, r, b) == GIVEN);
+          x(0, r, b) = REDUCED;
+          x(1, r, b) = REDUCED;
+          meet(r, b);
+          assert(x(r, 0, $ROW) == REDUCED);
+          x(r, 0, $ROW) = DONE;
+          assert(x(r, 1, $ROW) == REDUCED);
+          x(r, 1, $ROW) = DONE;
+          ended[r]++;
+          round++
+        :: else -> break
+        od
+      }
+
+      proctype rank(byte r) {
+        byte round;
+        do
+        :: round < ROUNDS ->
+          d_step {
+            x(r, 0, 0) = GIVEN; x(r, 0, 1) = GIVEN; x(r, 1, 0) = GIVEN; x(r, 1, 1) = GIVEN
+          };
+          launched[r]++;
+          ended[r] == BLOCKS * (round + 1);
+          assert(x(r, 0, 0) == DONE && x(r, 0, 1) == DONE && x(r, 1, 0) == DONE && x(r, 1, 1) == DONE);
+          round++
+        :: else -> break
+        od
+      }
+
+      init {
+        atomic {
+          run rank(0); run rank(1);
+          run block(0, 0); run block(0, 1); run block(1, 0); run block(1, 1)
+        }
+      }
+      """;
+
+  private static final String WAIT =
+      "met[of(0, b)] >= met[of(r, b)] && met[of(1, b)] >= met[of(r, b)]";
+
+  private static String model(String row, String meet) {
+    return MODEL.replace("$ROW", row).replace("$MEET", meet);
+  }
+
+  @Test
+  void blocksTakeTheRowsOfTheirNumber() {
+    var model = model("b", WAIT);
+    Golden.check("models/slices-epilogue.pml", model);
+    Spin.assumePresent();
+    assertThat(Spin.check(model)).isEmpty();
+  }
+
+  @Test
+  void otherRowsMayNotBeThereYet() {
+    Spin.assumePresent();
+    for (var wrong : new String[] {model("1 - b", WAIT), model("b", "skip")}) {
+      assertThat(Spin.check(wrong))
+          .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
+    }
+  }
+}
