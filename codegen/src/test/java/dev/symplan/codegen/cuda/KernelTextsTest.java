@@ -125,6 +125,9 @@ class KernelTextsTest {
       kernels.addAll(behind("f64[2048, 4096]", variant));
       kernels.addAll(scanned("bf16[64, 4096]", variant));
     }
+    kernels.addAll(behind("bf16[64, 4096]", Variant.TWO_SHOT));
+    kernels.addAll(behind("f32[16, 1000]", Variant.TWO_SHOT));
+    kernels.addAll(behind("f16[2, 256, 64]", Variant.TWO_SHOT));
     Nvcc.check(List.copyOf(kernels));
   }
 

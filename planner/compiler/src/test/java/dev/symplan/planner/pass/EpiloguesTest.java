@@ -2,6 +2,7 @@ package dev.symplan.planner.pass;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
@@ -61,6 +62,18 @@ class EpiloguesTest {
     assertThat(without.variant()).isEqualTo(Variant.TWO_SHOT);
     assertThat(with.verdict().totalMicros()).isLessThan(without.verdict().totalMicros());
     assertThat(with.verdict().detail()).contains("its epilogue saves");
+  }
+
+  /** Of large results, only the launch would be saved. */
+  @Test
+  void twoShotHasEpiloguesOfSmallResults() {
+    var options =
+        CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT));
+    assertThat(collective(512, options).epilogue().orElseThrow())
+        .matches(epilogue -> epilogue.isFused() && epilogue.stored());
+    assertThat(collective(514, options).epilogue())
+        .contains(Epilogue.none(Epilogue.Reason.LARGE));
+    assertThat(collective(511, options).epilogue()).contains(Epilogue.none(Epilogue.Reason.ROWS));
   }
 
   @Test

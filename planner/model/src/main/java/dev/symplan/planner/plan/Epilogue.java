@@ -21,6 +21,12 @@ public record Epilogue(Reason reason, boolean stored, double savedMicros) {
   /** The longest row that a kernel holds while ops go over it, in bytes. */
   private static final long MAX_ROW_BYTES = 32 << 10;
 
+  /**
+   * The most bytes that peers store and the kernel then reads again, with the blocks that meet. Not
+   * measured.
+   */
+  public static final long MAX_STORED_BYTES = 4 << 20;
+
   /** Why the step after a collective runs in its kernel, or not. */
   public enum Reason {
     /** It does. */
@@ -32,7 +38,9 @@ public record Epilogue(Reason reason, boolean stored, double savedMicros) {
     /** The collective runs beside compute, which gains more. */
     BESIDE_COMPUTE,
     /** The step does not go by rows of what the collective reduces. */
-    ROWS
+    ROWS,
+    /** A kernel of its own has more blocks, which counts more than a launch. */
+    LARGE
   }
 
   public Epilogue {

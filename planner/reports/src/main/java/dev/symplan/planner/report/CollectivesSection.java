@@ -143,6 +143,7 @@ final class CollectivesSection {
       case VARIANT -> "none: no other ops run in the kernels of " + collective.variant().text();
       case BESIDE_COMPUTE -> "none: beside compute, the collective takes less time";
       case ROWS -> "none: the next step does not go by rows of the result";
+      case LARGE -> "none: the result is large, and a kernel of its own has more blocks";
     };
   }
 

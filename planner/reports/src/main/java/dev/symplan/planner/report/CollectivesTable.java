@@ -136,7 +136,8 @@ public final class CollectivesTable {
         epilogue.
       - `two_shot` can do so if the number of rows is a multiple of the number of ranks. Each rank stores the rows that it
         reduces to all ranks, and they meet. Then each takes all rows through the ops, from its own result. That saves
-        the launch only.
+        the launch only, so a result of more than 4 MiB has a kernel of its own for the ops. Whether it gains has not been
+        measured.
       - The ops are the step right after the collective, and one of them reads all of the result, row by row. A row is a
         multiple of 16 bytes, and at most 32 KiB. The result is contiguous, of f16, bf16, f32 or f64.
       - Each row is rounded to the element type between the collective and the ops, so the results are those of two

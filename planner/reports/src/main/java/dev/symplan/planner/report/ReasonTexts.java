@@ -1,5 +1,6 @@
 package dev.symplan.planner.report;
 
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.Epilogue;
@@ -329,10 +330,17 @@ final class ReasonTexts {
               "Remove it.");
       case VARIANT ->
           words(
-              "The variant is not one by whose rows other ops can go: `one_shot` and"
-                  + " `one_shot_push` are.",
+              "The variant is not one by whose rows other ops can go: `one_shot`,"
+                  + " `one_shot_push` and `two_shot` are.",
               "The next step has a kernel of its own.",
               "`--variant`, to try one of these; the cheapest, epilogue included, is chosen.");
+      case LARGE ->
+          words(
+              "The variant is `two_shot`, and what it reduces is larger than %s."
+                  .formatted(Units.bytes(Epilogue.MAX_STORED_BYTES)),
+              "The next step has a kernel of its own, which has more blocks than one that meets"
+                  + " peers.",
+              "`--variant all_reduce=one_shot`, to try that.");
       case BESIDE_COMPUTE ->
           words(
               "The collective runs beside compute, and takes less time so.",

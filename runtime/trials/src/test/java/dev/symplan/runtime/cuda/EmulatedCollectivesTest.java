@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.google.common.base.Ascii;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.DeviceLowering;
+import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Fuzz;
@@ -284,6 +285,10 @@ class EmulatedCollectivesTest {
         program.plan(2, GroupProgram.asWritten("all_reduce", variant).withEpilogues(false));
     assertThat(with.forRank(0).collectives()).allMatch(CollectivePlan::hasEpilogue);
     assertThat(without.forRank(0).collectives()).noneMatch(CollectivePlan::hasEpilogue);
+    assertThat(DeviceLowering.lower(Lowering.lower(with)).getFirst().steps())
+        .flatExtracting(DeviceStep::launches)
+        .filteredOn(launch -> !launch.shares().isEmpty())
+        .hasSize(2);
     var fused = new EmulatedGpus(Lowering.lower(with), TIMES, text -> text);
     var apart = new EmulatedGpus(Lowering.lower(without), TIMES, text -> text);
     fused.assertAs(apart, Lowering.lower(with), Lowering.lower(without), SEED, 50 * MAX_TURNS);

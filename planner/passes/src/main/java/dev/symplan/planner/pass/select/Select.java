@@ -177,12 +177,16 @@ public final class Select {
     if (!options.epilogues() || !options.fusion()) {
       return Epilogue.Reason.OFF;
     }
-    if (!VariantSpec.of(choice.collective().kind(), variant).takesEpilogues()) {
+    var spec = VariantSpec.of(choice.collective().kind(), variant);
+    if (!spec.takesEpilogues()) {
       return Epilogue.Reason.VARIANT;
     }
     double saved = savedMicros(choice, variant);
     if (Double.isNaN(saved)) {
       return Epilogue.Reason.ROWS;
+    }
+    if (spec.meetsBeforeEpilogue() && choice.bytes() > Epilogue.MAX_STORED_BYTES) {
+      return Epilogue.Reason.LARGE;
     }
     return besideMicros(variant, transfer, choice.room()) < transfer - saved
         ? Epilogue.Reason.BESIDE_COMPUTE
