@@ -136,7 +136,9 @@ public final class DeviceLowering {
    */
   record Behind(Collective collective, ImmutableList<Part> parts, int rows) {}
 
-  /** {@return a collective of a rank that has an epilogue, by its number, with what is behind it} */
+  /**
+   * {@return a collective of a rank that has an epilogue, by its number, with what is behind it}
+   */
   static Optional<Behind> behind(RankProgram program, int collective) {
     var instructions = program.instructions();
     return IntStream.range(0, instructions.size())
@@ -151,8 +153,7 @@ public final class DeviceLowering {
         .findFirst();
   }
 
-  private static Behind behind(
-      List<Instruction> instructions, int index, Collective collective) {
+  private static Behind behind(List<Instruction> instructions, int index, Collective collective) {
     var behind = instructions.get(index + 1);
     return new Behind(
         collective,

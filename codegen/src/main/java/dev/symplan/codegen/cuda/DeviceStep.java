@@ -21,10 +21,7 @@ public sealed interface DeviceStep {
     return switch (this) {
       case Launch launch -> ImmutableList.of(launch);
       case Product product ->
-          product
-              .scales()
-              .map(scales -> launches(scales.otherwise()))
-              .orElse(ImmutableList.of());
+          product.scales().map(scales -> launches(scales.otherwise())).orElse(ImmutableList.of());
       case Attention attention -> launches(attention.otherwise());
       case AttentionBackward attention -> launches(attention.otherwise());
       case Copy _, CopyRows _, Nccl _, Mark _, Await _ -> ImmutableList.of();
@@ -178,8 +175,7 @@ public sealed interface DeviceStep {
    * @param leading elements from one column to the next
    * @param batchStride elements from one matrix to the next
    */
-  record Matrix(
-      Address address, DType dtype, boolean transposed, long leading, long batchStride) {
+  record Matrix(Address address, DType dtype, boolean transposed, long leading, long batchStride) {
 
     /** {@return a number of bytes, 16 at most, by multiples of which the matrices begin} */
     public int alignment() {

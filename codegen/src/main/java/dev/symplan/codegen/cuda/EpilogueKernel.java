@@ -108,7 +108,9 @@ final class EpilogueKernel {
           }
       """;
 
-  /** What the ranks' blocks of one number do with the rows that have the same ones in all slices. */
+  /**
+   * What the ranks' blocks of one number do with the rows that have the same ones in all slices.
+   */
   private static final String REDUCE_SLICE =
       """
         for (long long turn = blockIdx.x; turn < PER; turn += gridDim.x) {

@@ -35,8 +35,7 @@ final class EpilogueLowering {
    * @param rows the leading dimensions that the ops go by
    * @throws UnsupportedOnGpu when one of the ops cannot be part of it
    */
-  static Optional<Made> made(
-      CollectiveAddresses part, ImmutableList<Part> parts, int rows) {
+  static Optional<Made> made(CollectiveAddresses part, ImmutableList<Part> parts, int rows) {
     part.checkSize();
     var reduced = part.result(0);
     if (parts.isEmpty()) {

@@ -253,13 +253,17 @@ final class GroupedKernel {
       """;
 
   private static final String LEFT_BY_INNER =
-      "        read_lines(a[i], &tile[place<4>(warp_row + i * 16 + lane % 16, k / 8 + lane / 16)]);";
+      "        read_lines(a[i], &tile[place<4>(warp_row + i * 16 + lane % 16, k / 8 + lane /"
+          + " 16)]);";
   private static final String LEFT_BY_LINE =
-      "        read_columns(a[i], &tile[place<$TILE_ROWS / 8>(k + lane / 16 * 8 + lane % 8, (warp_row + i * 16) / 8 + lane / 8 % 2)]);";
+      "        read_columns(a[i], &tile[place<$TILE_ROWS / 8>(k + lane / 16 * 8 + lane % 8,"
+          + " (warp_row + i * 16) / 8 + lane / 8 % 2)]);";
   private static final String RIGHT_BY_INNER =
-      "        read_lines(b[j], &tile[$TILE_ROWS * 4 + place<4>(warp_column + j * 16 + lane / 16 * 8 + lane % 8, k / 8 + lane / 8 % 2)]);";
+      "        read_lines(b[j], &tile[$TILE_ROWS * 4 + place<4>(warp_column + j * 16 + lane / 16 *"
+          + " 8 + lane % 8, k / 8 + lane / 8 % 2)]);";
   private static final String RIGHT_BY_LINE =
-      "        read_columns(b[j], &tile[$TILE_ROWS * 4 + place<$TILE_COLUMNS / 8>(k + lane / 8 % 2 * 8 + lane % 8, (warp_column + j * 16) / 8 + lane / 16)]);";
+      "        read_columns(b[j], &tile[$TILE_ROWS * 4 + place<$TILE_COLUMNS / 8>(k + lane / 8 % 2"
+          + " * 8 + lane % 8, (warp_column + j * 16) / 8 + lane / 16)]);";
 
   /** Two neighbours of 16 bits at once, where the group has both. */
   private static final String WRITE_PAIRS =

@@ -18,7 +18,8 @@ import java.util.List;
  * @param ends where each group ends, in i32
  * @param result rows × columns; a matrix for each group in {@link Form#INNER}
  */
-record GroupedProduct(Form form, TensorRef left, TensorRef right, TensorRef ends, TensorRef result) {
+record GroupedProduct(
+    Form form, TensorRef left, TensorRef right, TensorRef ends, TensorRef result) {
 
   /** The dimension that groups share; what is behind the last group is 0. */
   enum Form {
@@ -81,12 +82,14 @@ record GroupedProduct(Form form, TensorRef left, TensorRef right, TensorRef ends
   /**
    * {@return the step that computes it}
    *
-   * <p>Tensor cores take 16-bit floats whose rows or columns are side by side and begin at multiples
-   * of 16 bytes. Others are computed one by one.
+   * <p>Tensor cores take 16-bit floats whose rows or columns are side by side and begin at
+   * multiples of 16 bytes. Others are computed one by one.
    */
   DeviceStep step(int rank, OpArguments arguments) {
     List.of(left, right, result).forEach(arguments::checkComputes);
-    return isForTensorCores() ? GroupedKernel.launch(rank, arguments, this) : plain(rank, arguments);
+    return isForTensorCores()
+        ? GroupedKernel.launch(rank, arguments, this)
+        : plain(rank, arguments);
   }
 
   private boolean isForTensorCores() {

@@ -91,8 +91,8 @@ final class HeldRows {
   }
 
   /**
-   * {@return the same for rows that lie in a slice of each rank, of which the block takes those that
-   * have the same numbers in all; {@code PER} times {@code TOGETHER} rows are a slice}
+   * {@return the same for rows that lie in a slice of each rank, of which the block takes those
+   * that have the same numbers in all; {@code PER} times {@code TOGETHER} rows are a slice}
    */
   String loopOverSlices(String hold) {
     return memory() + SLICES + through(hold, "") + "  }\n  }\n";

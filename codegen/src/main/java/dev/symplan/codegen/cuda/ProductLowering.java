@@ -420,6 +420,7 @@ final class ProductLowering {
         Address.of(rank, ref),
         type.dtype(),
         !straight,
-        leading, type.rank() == 3 ? type.stride(0) : 0);
+        leading,
+        type.rank() == 3 ? type.stride(0) : 0);
   }
 }

@@ -71,8 +71,7 @@ class EpiloguesTest {
         CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT));
     assertThat(collective(512, options).epilogue().orElseThrow())
         .matches(epilogue -> epilogue.isFused() && epilogue.stored());
-    assertThat(collective(514, options).epilogue())
-        .contains(Epilogue.none(Epilogue.Reason.LARGE));
+    assertThat(collective(514, options).epilogue()).contains(Epilogue.none(Epilogue.Reason.LARGE));
     assertThat(collective(511, options).epilogue()).contains(Epilogue.none(Epilogue.Reason.ROWS));
   }
 

@@ -196,8 +196,10 @@ class EpilogueRulesTest {
     var unstored = PlanEdits.of(plan).collective(0, c -> with(c, false)).plan();
     assertThat(first(unstored, Rule.RACE).message())
         .startsWith("_c10d_functional::all_reduce → r must store r and meet");
-    var odd = compile(BLOCKS.replace("f32[64, 64], h: f32[64, 64]", "f32[62, 64], h: f32[62, 64]"),
-        CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT)));
+    var odd =
+        compile(
+            BLOCKS.replace("f32[64, 64], h: f32[64, 64]", "f32[62, 64], h: f32[62, 64]"),
+            CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT)));
     assertThat(odd.rankPlans().getFirst().collectives().getFirst().epilogue())
         .contains(Epilogue.none(Epilogue.Reason.ROWS));
     var wrong = PlanEdits.of(odd).collective(0, c -> with(c, true)).plan();

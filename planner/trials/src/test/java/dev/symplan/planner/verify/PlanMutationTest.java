@@ -11,9 +11,9 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.PlanMutator.Kind;
-import java.util.HashMap;
 import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -118,7 +118,8 @@ class PlanMutationTest {
     int unsafe = 0;
     for (int i = 0; i < IN_KERNELS.size(); i++) {
       var text = IN_KERNELS.get(i);
-      var own = new HashMap<>(Maps.filterKeys(options.variants(), kind -> text.contains("::" + kind)));
+      var own =
+          new HashMap<>(Maps.filterKeys(options.variants(), kind -> text.contains("::" + kind)));
       if (i > 0) {
         own.computeIfPresent("all_reduce", (_, _) -> Variant.ONE_SHOT);
       }

@@ -19,8 +19,8 @@ import java.util.Arrays;
  * operand, only over the same elements. What it does not store, nothing else reads.
  *
  * <p>Where peers store to the result, a block takes those rows through the step that blocks of the
- * same number on all ranks have read and stored: so slices are whole rows, as many on each rank, and
- * the step writes over the operand or the result only in those rows, where it reads.
+ * same number on all ranks have read and stored: so slices are whole rows, as many on each rank,
+ * and the step writes over the operand or the result only in those rows, where it reads.
  *
  * <p>That its ops go by rows is for {@link FusionRules}.
  */

@@ -83,10 +83,7 @@ final class Collectives {
     var tensors = ImmutableList.<Runnable>builder();
     for (int tensor = 0; tensor < collective.operands().size(); tensor++) {
       var all = transfers.of(collective, tensor);
-      var own =
-          endsBehindEpilogue(collective, all)
-              ? all.subList(0, all.size() - 1)
-              : all;
+      var own = endsBehindEpilogue(collective, all) ? all.subList(0, all.size() - 1) : all;
       int index = tensor;
       var meeting = peers.meeting(collective, tensor);
       var halves =

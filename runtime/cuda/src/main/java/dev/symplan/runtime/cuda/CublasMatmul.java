@@ -107,8 +107,7 @@ final class CublasMatmul implements AutoCloseable {
       if (product.scales().isPresent() && REFUSALS.contains(status)) {
         return ImmutableList.of();
       }
-      check.blas(
-          status, "cublasLtMatmulAlgoGetHeuristic for '%s'".formatted(product.label()));
+      check.blas(status, "cublasLtMatmulAlgoGetHeuristic for '%s'".formatted(product.label()));
       var algorithms = ImmutableList.<ProductAlgorithm>builder();
       for (int i = 0; i < count[0]; i++) {
         var one = found.getPointer(i);

@@ -35,7 +35,13 @@ final class ProductScratch implements AutoCloseable {
   /** Where the parts of one copy lie, in bytes after its begin. */
   private record Layout(
       long factors,
-      long workspace, long left, long right, long addend, long result, long copyBytes, int copies) {
+      long workspace,
+      long left,
+      long right,
+      long addend,
+      long result,
+      long copyBytes,
+      int copies) {
 
     static Layout of(Product product, long cache) {
       long rows = product.rows();

@@ -54,8 +54,7 @@ record ProductShape(
    * @param batchStride elements from one matrix to the next
    * @param alignment in bytes
    */
-  record Operand(
-      DType dtype, boolean transposed, long leading, long batchStride, int alignment) {
+  record Operand(DType dtype, boolean transposed, long leading, long batchStride, int alignment) {
     private static Operand of(Matrix matrix) {
       return new Operand(
           matrix.dtype(),

@@ -162,14 +162,17 @@ class AddressCheckTest {
                         matrix.leading(),
                         matrix.batchStride())));
           }
-          changed.add(with(product, i, new Matrix(matrix.address(), matrix.dtype(), matrix.transposed(), 0, FAR)));
+          changed.add(
+              with(
+                  product,
+                  i,
+                  new Matrix(matrix.address(), matrix.dtype(), matrix.transposed(), 0, FAR)));
           if (product.rows() > 1 && product.columns() > 1 && product.inner() > 1) {
             changed.add(
                 with(
                     product,
                     i,
-                    new Matrix(
-                        matrix.address(), matrix.dtype(), matrix.transposed(), FAR / 8, 0)));
+                    new Matrix(matrix.address(), matrix.dtype(), matrix.transposed(), FAR / 8, 0)));
           }
         }
         product
@@ -334,8 +337,7 @@ class AddressCheckTest {
         p,
         p.bias(),
         List.of(p.left(), p.right(), p.addend(), p.result()),
-        Optional.of(
-            new Scales(left, right, scales.byLine(), scales.fast(), scales.otherwise())));
+        Optional.of(new Scales(left, right, scales.byLine(), scales.fast(), scales.otherwise())));
   }
 
   private static Product with(Product p, Optional<Address> bias, List<Matrix> matrices) {

@@ -111,7 +111,8 @@ final class Emulation {
   private static String text(Kernel kernel, int number) {
     return MMA.matcher(kernel.text().replace(Kernel.ENTRY, "kernel" + number))
         .replaceAll("multiply_$1(sums, a, b, c, d, e, f);")
-        .replaceAll("asm volatile\\(\"ldmatrix[^;]*trans[^;]*;[^;]*;", "read_matrices(to, from, true);")
+        .replaceAll(
+            "asm volatile\\(\"ldmatrix[^;]*trans[^;]*;[^;]*;", "read_matrices(to, from, true);")
         .replaceAll("asm volatile\\(\"ldmatrix[^;]*;[^;]*;", "read_matrices(to, from, false);")
         .replaceAll("asm volatile\\(\"cp\\.async\\.cg[^;]*;[^;]*;", "copy_chunk(to, from, bytes);")
         .replaceAll("asm volatile\\(\"cp\\.async\\.(commit|wait)_group[^;]*;[^;]*;", "")

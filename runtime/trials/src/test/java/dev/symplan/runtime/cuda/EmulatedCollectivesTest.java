@@ -239,8 +239,7 @@ class EmulatedCollectivesTest {
       var part = program.input(shape);
       var residual = program.input(shape);
       var weight =
-          program.input(
-              shape.substring(0, shape.indexOf('[') + 1) + shape.replaceAll(".*[ ]", ""));
+          program.input(shape.substring(0, shape.indexOf('[') + 1) + shape.replaceAll(".*[ ]", ""));
       var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(part));
       var sum = program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half));
       var added = program.op("aten::add.Tensor(%s, %s)".formatted(residual, sum));

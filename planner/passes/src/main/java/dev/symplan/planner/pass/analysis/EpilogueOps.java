@@ -24,8 +24,7 @@ import java.util.stream.IntStream;
  * @param stored whether other ops, or the caller, read what is reduced, too
  * @param micros the time that they take as a kernel of their own, in µs
  */
-public record EpilogueOps(
-    long bytes, long reducedBytes, long rows, boolean stored, double micros) {
+public record EpilogueOps(long bytes, long reducedBytes, long rows, boolean stored, double micros) {
 
   /** {@return whether a collective is of the kind that can have an epilogue} */
   public static boolean mayFollow(Collective collective) {

@@ -112,12 +112,7 @@ public final class Select {
 
   private Choice choice(int k, double room) {
     return new Choice(
-        k,
-        graphs.getFirst().collectives().get(k),
-        widest(k),
-        mostBytes(k),
-        room,
-        differences(k));
+        k, graphs.getFirst().collectives().get(k), widest(k), mostBytes(k), room, differences(k));
   }
 
   private ImmutableList<Verdict> candidates(Choice choice) {
@@ -197,9 +192,7 @@ public final class Select {
     return context.groupSize(graph.collectives().get(k).group());
   }
 
-  /**
-   * The time that an epilogue saves on the rank that gains least; NaN where one cannot have it.
-   */
+  /** The time that an epilogue saves on the rank that gains least; NaN where one cannot have it. */
   private double savedMicros(Choice choice, Variant variant) {
     var spec = VariantSpec.of(choice.collective().kind(), variant);
     double least = Double.POSITIVE_INFINITY;
@@ -261,7 +254,10 @@ public final class Select {
     double alone = transfer(choice, variant);
     double maker = graphs.stream().mapToDouble(g -> g.makerMicros(k, variant)).min().orElseThrow();
     double transfer = costs.behindMicros(alone, maker);
-    double saved = epilogue(choice, variant, alone) == Epilogue.Reason.FUSED ? savedMicros(choice, variant) : 0;
+    double saved =
+        epilogue(choice, variant, alone) == Epilogue.Reason.FUSED
+            ? savedMicros(choice, variant)
+            : 0;
     double shown =
         saved > 0
             ? Math.max(0, alone - saved)
