@@ -91,6 +91,7 @@ public final class Agreement {
         text.append(" of ").append(c.group().members().length()).append(" ranks,");
         for (var operand : c.operands()) {
           text.append(' ').append(address(operand, c.spec().needsSymmetricOperand()));
+          text.append(rowsApart(operand));
         }
         text.append(" ->");
         for (var result : c.results()) {
@@ -131,6 +132,19 @@ public final class Agreement {
     return sent == 1 && received == 1
         ? ""
         : ", slices of %s rows to %s rows,".formatted(sent, received);
+  }
+
+  /** Whoever reads a peer's operand counts on rows as far apart as its own. */
+  private static String rowsApart(TensorRef operand) {
+    int item = operand.type().dtype().bytes();
+    return operand
+        .type()
+        .rowsApart()
+        .map(
+            rows ->
+                " in rows of %s bytes, %s apart,"
+                    .formatted(rows.elements() * item, rows.pitch() * item))
+        .orElse("");
   }
 
   private static String address(TensorRef ref, boolean symmetric) {

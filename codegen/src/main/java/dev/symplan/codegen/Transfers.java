@@ -27,6 +27,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.IntStream;
 
@@ -111,27 +112,33 @@ public final class Transfers {
 
   /** All elements of a tensor: rows if other memory is between them. */
   private static Range whole(TensorType type) {
-    long bytes = type.bytes();
-    if (type.isDense()) {
-      return new Range(0, bytes);
-    }
-    long row = type.dtype().bytes();
-    int dim = type.rank() - 1;
-    while (type.size(dim) == 1 || type.stride(dim) * type.dtype().bytes() == row) {
-      row *= type.size(dim--);
-    }
-    return new Range(0, bytes, new Rows(row, type.stride(dim) * type.dtype().bytes()));
+    return part(type, 0, type.bytes());
+  }
+
+  /** Some of the elements of a tensor, by their bytes in order: whole rows where these are apart. */
+  private static Range part(TensorType type, long from, long bytes) {
+    return bytes == 0
+        ? new Range(0, 0)
+        : rows(type)
+            .map(rows -> new Range(rows.offset(from), bytes, rows))
+            .orElseGet(() -> new Range(from, bytes));
+  }
+
+  private static Optional<Rows> rows(TensorType type) {
+    int item = type.dtype().bytes();
+    return type.rowsApart().map(rows -> new Rows(rows.elements() * item, rows.pitch() * item));
   }
 
   /** A rank's slice of a tensor, along a dimension; all have one size. */
   private static Range slice(TensorType whole, int dim, int slices, int index) {
-    long share = whole.storageBytes() / slices;
+    long share = whole.bytes() / slices;
     long rows = SliceDims.rows(whole, dim);
     if (rows <= 1 || share == 0) {
-      return new Range(index * share, share);
+      return part(whole, index * share, share);
     }
     long row = share / rows;
-    return new Range(index * row, share, new Rows(row, row * slices));
+    long pitch = rows(whole).map(Rows::pitch).orElse(row * slices);
+    return new Range(index * row, share, new Rows(row, pitch));
   }
 
   /**
@@ -140,14 +147,14 @@ public final class Transfers {
    * @param result whether it is of the result
    */
   public static Range rows(Collective collective, int tensor, boolean result, int member) {
+    var type = (result ? collective.results() : collective.operands()).get(tensor).type();
     if (!collective.dims().equals(SliceDims.FIRST)) {
-      var type = (result ? collective.results() : collective.operands()).get(tensor).type();
       int dim = result ? collective.dims().result() : collective.dims().operand();
       return slice(type, dim, collective.group().members().length(), member);
     }
     var rows = result ? collective.receiveRows() : collective.sendRows();
     long start = rowsBefore(collective, tensor, rows, member);
-    return new Range(start, rowsBefore(collective, tensor, rows, member + 1) - start);
+    return part(type, start, rowsBefore(collective, tensor, rows, member + 1) - start);
   }
 
   /** In bytes; without row counts, all have equally many. */
@@ -163,9 +170,13 @@ public final class Transfers {
         * (rows.isEmpty() ? type.size(0) / size * member : rows.subArray(0, member).stream().sum());
   }
 
-  /** One of as many slices as there are, of whole vectors; the last may be short or empty. */
-  private static Range slice(long bytes, int slices, int index) {
-    long most = Math.ceilDiv(Math.ceilDiv(bytes, Alignment.VECTOR), slices) * Alignment.VECTOR;
+  /**
+   * One of as many slices as there are, of whole units; the last may be short or empty.
+   *
+   * @param unit in bytes
+   */
+  private static Range slice(long bytes, long unit, int slices, int index) {
+    long most = Math.ceilDiv(Math.ceilDiv(bytes, unit), slices) * unit;
     long offset = Math.min(bytes, index * most);
     return new Range(offset, Math.min(most, bytes - offset));
   }
@@ -332,7 +343,7 @@ public final class Transfers {
         copy(own(Role.OPERAND), own(Role.RESULT), bytes());
         return;
       }
-      var slice = Transfers.slice(bytes(), size - 1, self < root ? self : self - 1);
+      var slice = Transfers.slice(bytes(), Alignment.VECTOR, size - 1, self < root ? self : self - 1);
       transfers.add(
           new Copy(
               in(Role.OPERAND, root, slice),
@@ -369,8 +380,18 @@ public final class Transfers {
       }
       int dim = result ? collective.dims().result() : collective.dims().operand();
       return kind == Kind.ALL_REDUCE
-          ? Transfers.slice(type.storageBytes(), size, index)
+          ? reducedSlice(at, type, index)
           : Transfers.slice(type, dim, size, index);
+    }
+
+    /** Operands and results are cut at the same elements: where rows of the operand begin. */
+    private Range reducedSlice(Collective at, TensorType type, int index) {
+      long unit =
+          rows(at.operands().get(tensor).type())
+              .map(Rows::bytes)
+              .orElse((long) Alignment.VECTOR);
+      var cut = Transfers.slice(type.bytes(), unit, size, index);
+      return Transfers.part(type, cut.offset(), cut.bytes());
     }
 
     /** Round by round: each reduced part is sent on, at the end to the rank's own result. */

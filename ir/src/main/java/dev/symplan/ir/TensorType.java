@@ -2,6 +2,7 @@ package dev.symplan.ir;
 
 import com.google.common.primitives.ImmutableLongArray;
 import java.util.Arrays;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
@@ -232,6 +233,40 @@ public record TensorType(
   /** {@return the same elements row-major} */
   public TensorType contiguous() {
     return new TensorType(dtype, sizes, contiguousStrides(sizes), space);
+  }
+
+  /**
+   * Rows with other memory between them.
+   *
+   * @param elements of a row, side by side
+   * @param pitch elements from the beginning of one row to that of the next, more than a row has
+   */
+  public record Rows(long elements, long pitch) {}
+
+  /**
+   * {@return the rows that the elements lie in, in their order, if other memory is between two; all
+   * have one size, and are equally far apart; empty for any other layout}
+   */
+  public Optional<Rows> rowsApart() {
+    if (numel() == 0 || isContiguous()) {
+      return Optional.empty();
+    }
+    int dim = rank() - 1;
+    long row = 1;
+    while (size(dim) == 1 || stride(dim) == row) {
+      row *= size(dim--);
+    }
+    long pitch = stride(dim);
+    long expected = pitch;
+    for (; dim >= 0; dim--) {
+      if (size(dim) != 1) {
+        if (stride(dim) != expected) {
+          return Optional.empty();
+        }
+        expected *= size(dim);
+      }
+    }
+    return pitch > row ? Optional.of(new Rows(row, pitch)) : Optional.empty();
   }
 
   /** {@return whether rows of so many elements follow each other, each with its own indices} */

@@ -29,7 +29,7 @@ final class EpilogueKernel {
         Parts parts;
       #pragma unroll
         for (int r = 0; r < RANKS; r++) {
-          parts.of[r].words = read16(args.from[r] + vector * 16);
+          parts.of[r].words = read16(args.from[r] + source(vector * 16));
         }
         return parts;
       }
@@ -139,11 +139,18 @@ final class EpilogueKernel {
    * {@return the kernel in which each rank reduces a slice for all, which then meet}
    *
    * @param rows the work on the rows of all slices
+   * @param layout how those of a slice lie in each operand
    * @param start whether the ranks meet before they read, too
    * @param more declarations of other arguments
    */
   static Kernel ofSlices(
-      int ranks, HeldRows rows, DType dtype, ReduceOp reduceOp, boolean start, String more) {
+      int ranks,
+      HeldRows rows,
+      RowsCode layout,
+      DType dtype,
+      ReduceOp reduceOp,
+      boolean start,
+      String more) {
     return new Kernel(
         BarrierCode.define("PER", rows.rows() / ranks / rows.together())
             + new Edges(start, false).define(true)
@@ -153,6 +160,7 @@ final class EpilogueKernel {
                 "  const char* from[RANKS];\n  char* to[RANKS];\n  const char* whole;\n" + more)
             + Arithmetic.of(dtype, reduceOp, ranks)
             + rows.definitions()
+            + layout.text()
             + PARTS
             + BarrierCode.between(REDUCE_SLICE + rows.loopOverSlices(HOLD_STORED)));
   }
@@ -161,12 +169,14 @@ final class EpilogueKernel {
    * {@return the kernel}
    *
    * @param rows the work on the rows that are reduced
+   * @param layout how they lie in each operand
    * @param stored whether that is stored, too
    * @param more declarations of other arguments
    */
   static Kernel of(
       int ranks,
       HeldRows rows,
+      RowsCode layout,
       DType dtype,
       ReduceOp reduceOp,
       Edges edges,
@@ -181,6 +191,7 @@ final class EpilogueKernel {
                 ranks, rows.threads(), "  const char* from[RANKS];\n  char* to;\n" + more)
             + Arithmetic.of(dtype, reduceOp, ranks)
             + rows.definitions()
+            + layout.text()
             + PARTS
             + KEEP
             + (ahead ? AHEAD : "")

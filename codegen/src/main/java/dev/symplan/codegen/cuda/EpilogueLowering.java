@@ -2,7 +2,6 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
-import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Instruction.Epilogue;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
@@ -90,11 +89,12 @@ final class EpilogueLowering {
     var combination = PeerLowering.combination(part);
     var from = combination.from();
     var to = combination.to().getFirst();
-    if (!Stream.concat(from.stream(), Stream.of(to)).allMatch(Address::isVectorAligned)) {
+    if (!combination.isVectorized()) {
       return Optional.empty();
     }
     var words = part.meeting();
-    from.forEach(address -> words.add(new KernelArgument.Memory(address, combination.bytes())));
+    long read = combination.rows().source().extent(combination.bytes());
+    from.forEach(address -> words.add(new KernelArgument.Memory(address, read)));
     words.add(new KernelArgument.Memory(to, combination.bytes())).addAll(memory.words());
     return Optional.of(
         new DeviceStep.Launch(
@@ -102,6 +102,7 @@ final class EpilogueLowering {
             EpilogueKernel.of(
                 part.size,
                 held,
+                combination.rows(),
                 part.computedIn(),
                 part.collective.reduceOp().orElseThrow(),
                 combination.edges(),
@@ -122,6 +123,7 @@ final class EpilogueLowering {
     var combination = PeerLowering.combination(part);
     var whole = part.own(part.result(0));
     if (held.rows() % (part.size * held.together()) != 0
+        || combination.bytes() * part.size != part.result(0).type().bytes()
         || !combination.edges().end()
         || !combination.isVectorized()
         || !whole.isVectorAligned()) {
@@ -138,6 +140,7 @@ final class EpilogueLowering {
             EpilogueKernel.ofSlices(
                 part.size,
                 held,
+                combination.rows(),
                 part.computedIn(),
                 part.collective.reduceOp().orElseThrow(),
                 combination.edges().start(),

@@ -80,7 +80,12 @@ final class CheckProgram extends ProgramPass {
 
   private static Analyses analyses(Graph graph, PassContext context) {
     var options = context.options();
-    return new Analyses(graph, SpaceChoice.of(options, graph), context.costs(), options.fusion());
+    return new Analyses(
+        graph,
+        SpaceChoice.of(options, graph),
+        context.costs(),
+        options.fusion(),
+        options.rewrites().layouts());
   }
 
   private static ImmutableIntArray ranks(Graph graph, ImmutableList<Graph> graphOfRank) {

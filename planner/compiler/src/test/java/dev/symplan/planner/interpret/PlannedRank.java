@@ -357,10 +357,14 @@ final class PlannedRank extends Rank {
         && reader.operands().stream().filter(operand::equals).count() == 1;
   }
 
-  /** {@return an operand's bytes as they lie, on this rank or as a peer finds them} */
+  /**
+   * {@return an operand's bytes as they lie, on this rank or as a peer finds them; where there is
+   * something between them, in the order of the elements}
+   */
   static List<Piece> flat(Place place, Value value) {
-    require(value.tensor().isDense(), "%s is not dense", value.name());
-    return place.bytes(0, value.tensor().storageBytes());
+    return value.tensor().isDense()
+        ? place.bytes(0, value.tensor().storageBytes())
+        : place.read(value.tensor());
   }
 
   /** Writes something wrong into all of a buffer. */

@@ -113,6 +113,29 @@ public record VariantSpec(
         || (kind == Kind.REDUCE_SCATTER && variant == Variant.ONE_SHOT);
   }
 
+  /**
+   * {@return whether an operand may be rows with other memory between them: the kernels of this
+   * project, and copies by the copy engines, go through it row by row}
+   */
+  public boolean readsRows() {
+    boolean moves = kind == Kind.ALL_GATHER || kind == Kind.ALL_TO_ALL;
+    return switch (variant) {
+      case ONE_SHOT -> moves || kind.reduces();
+      case TWO_SHOT -> kind.reduces();
+      case PUSH, COPY_ENGINE -> moves;
+      case LOCAL,
+          ONE_SHOT_PUSH,
+          TWO_SHOT_PUSH,
+          MULTIMEM,
+          MULTIMEM_ONE_SHOT,
+          NCCL_SYMM,
+          NCCL_CE,
+          NCCL,
+          CUSTOM ->
+          false;
+    };
+  }
+
   /** {@return whether a rank's part of the whole may lie in the whole} */
   public boolean allowsShardInPlace() {
     return sharesMemory && kind != Kind.ALL_REDUCE;

@@ -56,6 +56,8 @@ public record ArgDecision(
     MAY_HAVE_MOVED,
     /** The ranks' graphs share or slice its storage in different ways. */
     RANKS_DIFFER,
+    /** The chosen variant reads its rows where they are, past what lies between them. */
+    READS_ROWS,
     /** The chosen variant reads it where it is. */
     VARIANT_READS_ANYWHERE
   }

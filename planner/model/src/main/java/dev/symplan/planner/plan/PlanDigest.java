@@ -12,6 +12,7 @@ import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.Optional;
 
 /** The fingerprint of what the ranks of a plan must agree on. */
@@ -102,6 +103,7 @@ public final class PlanDigest {
     for (int id : collective.operands()) {
       append(out, plan, id, !own && collective.spec().needsSymmetricOperand());
     }
+    out.append(own ? "" : rowsApart(plan, collective));
     out.append(" ->");
     for (int id : collective.results()) {
       append(out, plan, id, !own && collective.spec().needsSymmetricResult());
@@ -127,6 +129,21 @@ public final class PlanDigest {
         .formatted(
             SliceDims.rows(operand, dims.operand()),
             SliceDims.rows(op.result().tensor(), dims.result()));
+  }
+
+  /** Empty if no operand is rows with other memory between them. */
+  private static String rowsApart(RankPlan plan, CollectivePlan collective) {
+    return plan
+        .graph()
+        .ops()
+        .get(collective.op())
+        .collective()
+        .orElseThrow()
+        .operands()
+        .stream()
+        .flatMap(operand -> operand.tensor().rowsApart().stream())
+        .map(rows -> " rows of %s, %s apart".formatted(rows.elements(), rows.pitch()))
+        .collect(Collectors.joining());
   }
 
   /** Empty if elements keep their type. */

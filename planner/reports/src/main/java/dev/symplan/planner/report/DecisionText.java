@@ -35,6 +35,7 @@ public final class DecisionText {
           case NOT_ALIGNED -> "it does not begin at a multiple of 16 bytes";
           case MAY_HAVE_MOVED -> "an unknown op may have moved " + decision.cause();
           case RANKS_DIFFER -> "the ranks' graphs place it differently";
+          case READS_ROWS -> "the variant reads its rows where " + decision.cause() + " has them";
           case VARIANT_READS_ANYWHERE -> "the variant accepts it anywhere";
         };
     return decision.realization().text() + ": " + what;

@@ -87,6 +87,12 @@ final class ReasonTexts {
               "The ranks' graphs slice or share the tensor's storage in different ways.",
               "A copy is made on all ranks, so that offsets agree.",
               "Make the ranks' graphs treat the tensor alike.");
+      case READS_ROWS ->
+          words(
+              "The operand is rows of a larger tensor, such as a slice of its columns, and the"
+                  + " variant can read rows that are apart.",
+              "No copy is made.",
+              "`--layouts off` copies the rows together.");
       case VARIANT_READS_ANYWHERE ->
           words(
               "No peer accesses this tensor in the chosen variant.",

@@ -302,6 +302,10 @@ final class AgreementRules {
         same(k, first, other, what + " sizes", a.sizes(), b.sizes());
         same(k, first, other, what + " strides", a.strides(), b.strides());
       }
+      // A rank finds the rows of a peer's operand where it has its own.
+      if (!laidOut && symmetric && !result && !(a.isContiguous() && b.isContiguous())) {
+        same(k, first, other, what + " strides", a.strides(), b.strides());
+      }
       if (symmetric) {
         same(
             k, first, other, what + " offset", first.begin(own.get(i)), other.begin(theirs.get(i)));

@@ -232,10 +232,11 @@ final class CollectiveRules {
       checkLocation(k, collective, operand, false);
       if (collective.kind().keepsLayout()) {
         var result = facts.value(collective.results().get(i));
-        if (!movesAsOne(operand.tensor(), result.tensor())) {
+        if (!movesAsOne(operand.tensor(), result.tensor())
+            && !(result.tensor().isContiguous() && movesRows(collective, operand.tensor()))) {
           wrong(k, "has %s, but its result is laid out as %s".formatted(operand, result));
         }
-      } else {
+      } else if (!movesRows(collective, operand.tensor())) {
         checkContiguous(k, operand);
       }
     }
@@ -254,6 +255,59 @@ final class CollectiveRules {
         && operand.dtype() == result.dtype()
         && (operand.strides().equals(result.strides())
             || (operand.isContiguous() && result.isContiguous()));
+  }
+
+  /**
+   * Whether a variant goes through an operand row by row, with memory between the rows. Each slice
+   * is whole rows, or the same part of every row.
+   */
+  private boolean movesRows(CollectivePlan collective, TensorType operand) {
+    var kind = collective.kind();
+    int dim = facts.op(collective.op()).collective().orElseThrow().sliceDims().operand();
+    boolean sliced = kind == Kind.REDUCE_SCATTER || kind == Kind.ALL_TO_ALL;
+    boolean known = sliced || kind == Kind.ALL_REDUCE || kind == Kind.ALL_GATHER;
+    if (!known || !collective.spec().readsRows() || operand.numel() == 0) {
+      return false;
+    }
+    for (int inner = 1; inner < operand.rank(); inner++) {
+      if (hasRowsFrom(operand, inner)) {
+        return !sliced
+            || before(operand, dim) == 1
+            || before(operand, dim) == before(operand, inner);
+      }
+    }
+    return false;
+  }
+
+  /** Whether the dimensions from one on are rows without gaps, and those before count the rows. */
+  private static boolean hasRowsFrom(TensorType type, int inner) {
+    long row = type.numel() / before(type, inner);
+    long pitch = 0;
+    long within = row;
+    long rows = before(type, inner);
+    for (int dim = 0; dim < type.rank(); dim++) {
+      if (type.size(dim) == 1) {
+        continue;
+      }
+      if (dim < inner) {
+        rows /= type.size(dim);
+        // The last of them steps from row to row, the others over as many rows as they count.
+        pitch = pitch == 0 ? type.stride(dim) / rows : pitch;
+        if (type.stride(dim) != pitch * rows) {
+          return false;
+        }
+      } else {
+        within /= type.size(dim);
+        if (type.stride(dim) != within) {
+          return false;
+        }
+      }
+    }
+    return pitch > row;
+  }
+
+  private static long before(TensorType type, int dim) {
+    return type.sizes().subArray(0, dim).stream().reduce(1, (a, b) -> a * b);
   }
 
   private void checkContiguous(int k, Value value) {

@@ -28,6 +28,7 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
@@ -359,7 +360,11 @@ class CandidateOrdersTest {
 
   private static Analyses analyses(Graph graph, boolean fuse) {
     return new Analyses(
-        graph, SpaceChoice.of(CompileOptions.DEFAULT, graph), new CostModel(Target.H200_X4), fuse);
+        graph,
+        SpaceChoice.of(CompileOptions.DEFAULT, graph),
+        new CostModel(Target.H200_X4),
+        fuse,
+        Mode.AUTO);
   }
 
   /** A graph of so many ops, of which some are elementwise. */

@@ -9,6 +9,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.SpaceChoice;
 import dev.symplan.planner.pass.order.PeakReduction.Made;
@@ -39,7 +40,8 @@ class PeakReductionTest {
 
   private static Analyses analyses(String text) {
     var graph = GraphParser.parse(new SourceFile("g.graph", text)).graphs().getFirst();
-    return new Analyses(graph, SpaceChoice.of(CompileOptions.DEFAULT, graph), COSTS, true);
+    return new Analyses(
+        graph, SpaceChoice.of(CompileOptions.DEFAULT, graph), COSTS, true, Mode.AUTO);
   }
 
   /** Forward and backward of layers of several widths; each waits for its gradient. */

@@ -9,6 +9,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.JoinedMakers;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -24,6 +25,7 @@ public final class Analyses {
   private final SpaceChoice spaces;
   private final CostModel costs;
   private final boolean fuse;
+  private final Mode layouts;
   private final Supplier<Map<OpDef, List<Op>>> byDef;
   private final Supplier<Aliases> aliases;
   private final Supplier<Uses> uses;
@@ -37,12 +39,15 @@ public final class Analyses {
   /**
    * @param spaces where the caller wants the graph's inputs and outputs
    * @param fuse whether elementwise ops may run as one step
+   * @param layouts when collectives take operands whose rows are apart as they lie
    */
-  public Analyses(Graph graph, SpaceChoice spaces, CostModel costs, boolean fuse) {
+  public Analyses(
+      Graph graph, SpaceChoice spaces, CostModel costs, boolean fuse, Mode layouts) {
     this.graph = graph;
     this.spaces = spaces;
     this.costs = costs;
     this.fuse = fuse;
+    this.layouts = layouts;
     this.byDef = Suppliers.memoize(() -> byDef(graph));
     this.aliases = Suppliers.memoize(() -> Aliases.of(graph));
     this.uses = Suppliers.memoize(() -> Uses.of(graph, aliases()));
@@ -53,7 +58,9 @@ public final class Analyses {
     this.externalOutputs = Suppliers.memoize(() -> ExternalOutputs.of(aliases(), spaces));
     this.constraints =
         Suppliers.memoize(
-            () -> OperandConstraints.of(aliases(), collectives(), spaces, externalOutputs()));
+            () ->
+                OperandConstraints.of(
+                    aliases(), collectives(), spaces, externalOutputs(), layouts));
   }
 
   /** By identity: definitions have many parts. */
@@ -67,7 +74,7 @@ public final class Analyses {
 
   /** {@return the analyses of another graph with the same inputs and outputs} */
   public Analyses of(Graph other) {
-    return other == graph ? this : new Analyses(other, spaces, costs, fuse);
+    return other == graph ? this : new Analyses(other, spaces, costs, fuse, layouts);
   }
 
   public Graph graph() {

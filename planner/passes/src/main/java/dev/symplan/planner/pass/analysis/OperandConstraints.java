@@ -2,11 +2,15 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.ArgDecision.Reason;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 
 /** For each tensor of each collective of one graph, whether it can be symmetric without a copy. */
 public final class OperandConstraints {
@@ -16,16 +20,35 @@ public final class OperandConstraints {
    *
    * @param free whether its storage can be realized in symmetric memory as it is
    * @param always whether a copy is needed whatever the variant
+   * @param rows the rows in which it lies, if a copy is needed for variants that cannot read them
    * @param reason why, or why not
    * @param cause the op or value behind the reason
    * @param signature the tensors that share its storage and where, to compare between ranks
    */
   public record OperandConstraint(
-      Value value, boolean free, boolean always, Reason reason, String cause, String signature) {
+      Value value,
+      boolean free,
+      boolean always,
+      Optional<TensorType.Rows> rows,
+      Reason reason,
+      String cause,
+      String signature) {
+
+    private OperandConstraint(
+        Value value, boolean free, boolean always, Reason reason, String cause, String signature) {
+      this(value, free, always, Optional.empty(), reason, cause, signature);
+    }
+
+    private OperandConstraint inRows(Optional<TensorType.Rows> apart) {
+      return new OperandConstraint(value, free, always, apart, reason, cause, signature);
+    }
 
     /** {@return whether another rank's graph realizes its tensor in the same way} */
     public boolean isPlacedLike(OperandConstraint other) {
-      return free == other.free && always == other.always && signature.equals(other.signature);
+      return free == other.free
+          && always == other.always
+          && rows.equals(other.rows)
+          && signature.equals(other.signature);
     }
   }
 
@@ -33,6 +56,7 @@ public final class OperandConstraints {
   private final ImmutableList<Collective> collectives;
   private final SpaceChoice spaces;
   private final ExternalOutputs outputs;
+  private final Mode layouts;
   private final List<List<String>> uses;
   private final List<String> signatures = new ArrayList<>();
 
@@ -40,11 +64,13 @@ public final class OperandConstraints {
       Aliases aliases,
       ImmutableList<Collective> collectives,
       SpaceChoice spaces,
-      ExternalOutputs outputs) {
+      ExternalOutputs outputs,
+      Mode layouts) {
     this.aliases = aliases;
     this.collectives = collectives;
     this.spaces = spaces;
     this.outputs = outputs;
+    this.layouts = layouts;
     this.uses = new ArrayList<>();
     for (int i = 0; i < aliases.count(); i++) {
       uses.add(new ArrayList<>());
@@ -63,8 +89,9 @@ public final class OperandConstraints {
       Aliases aliases,
       ImmutableList<Collective> collectives,
       SpaceChoice spaces,
-      ExternalOutputs outputs) {
-    return new OperandConstraints(aliases, collectives, spaces, outputs);
+      ExternalOutputs outputs,
+      Mode layouts) {
+    return new OperandConstraints(aliases, collectives, spaces, outputs, layouts);
   }
 
   private void note(List<Value> values, String role) {
@@ -85,12 +112,52 @@ public final class OperandConstraints {
 
   private OperandConstraint operand(Collective collective, int index) {
     var value = collective.operands().get(index);
+    if (movesAsItLies(collective, index)) {
+      return placed(collective, value);
+    }
+    var apart = rowsApart(collective, index);
+    return apart.isPresent()
+        ? placed(collective, value).inRows(apart)
+        : new OperandConstraint(
+            value,
+            false,
+            true,
+            Reason.NOT_CONTIGUOUS,
+            value.name(),
+            signatures.get(aliases.id(value)));
+  }
+
+  /** {@return the rows of an operand, if a collective can find its slices among them} */
+  private Optional<TensorType.Rows> rowsApart(Collective collective, int index) {
+    var type = collective.operands().get(index).tensor();
+    return type.rowsApart()
+        .filter(_ -> collective.results().get(index).tensor().isContiguous())
+        .filter(rows -> layouts != Mode.OFF)
+        .filter(rows -> layouts == Mode.ON || isLong(rows, type.dtype().bytes()))
+        .filter(rows -> hasSlices(collective, type, rows));
+  }
+
+  private static boolean isLong(TensorType.Rows rows, int bytes) {
+    return rows.elements() * bytes >= Alignment.BYTES
+        && rows.elements() * bytes % Alignment.VECTOR == 0
+        && rows.pitch() * bytes % Alignment.VECTOR == 0;
+  }
+
+  /** Whether a slice is some of the rows, or an equal piece of each. */
+  private static boolean hasSlices(Collective collective, TensorType type, TensorType.Rows rows) {
+    int dim = collective.op().collective().map(call -> call.sliceDims().operand()).orElse(0);
+    return switch (collective.kind()) {
+      case ALL_REDUCE, ALL_GATHER -> true;
+      case REDUCE_SCATTER, ALL_TO_ALL ->
+          SliceDims.rows(type, dim) == 1
+              || SliceDims.rows(type, dim) * rows.elements() == type.numel();
+      case BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> false;
+    };
+  }
+
+  private OperandConstraint placed(Collective collective, Value value) {
     var storage = aliases.of(value);
     var signature = signatures.get(storage.id());
-    if (!movesAsItLies(collective, index)) {
-      return new OperandConstraint(
-          value, false, true, Reason.NOT_CONTIGUOUS, value.name(), signature);
-    }
     if (!aliases.families().isLocationKnown(storage.id(), collective.index())) {
       return new OperandConstraint(
           value, false, false, Reason.MAY_HAVE_MOVED, storage.value().name(), signature);

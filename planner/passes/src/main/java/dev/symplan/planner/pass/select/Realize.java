@@ -123,26 +123,30 @@ final class Realize {
       OperandConstraint slot, boolean staged, boolean differs, boolean result, int k) {
     var variant = selections.get(k).variant();
     var kind = source.collectives().get(k).kind();
-    boolean needed = VariantSpec.of(kind, variant).needsSymmetric(result);
+    var spec = VariantSpec.of(kind, variant);
+    boolean needed = spec.needsSymmetric(result);
+    boolean apart = slot.rows().isPresent();
     Realization realization;
     Reason reason;
     if (staged) {
       realization = Realization.STAGED;
-      reason = differs && slot.free() ? Reason.RANKS_DIFFER : slot.reason();
-    } else if (needed) {
-      realization = Realization.ZERO_COPY;
-      reason = slot.reason();
+      reason =
+          apart && !spec.readsRows()
+              ? Reason.NOT_CONTIGUOUS
+              : differs && (slot.free() || !needed) ? Reason.RANKS_DIFFER : slot.reason();
     } else {
-      realization = Realization.NOT_NEEDED;
-      reason = Reason.VARIANT_READS_ANYWHERE;
+      realization = needed ? Realization.ZERO_COPY : Realization.NOT_NEEDED;
+      reason =
+          apart
+              ? Reason.READS_ROWS
+              : needed ? slot.reason() : Reason.VARIANT_READS_ANYWHERE;
     }
+    var cause =
+        reason == Reason.READS_ROWS
+            ? source.aliases().of(slot.value()).value().name()
+            : reason == Reason.NOT_CONTIGUOUS ? slot.value().name() : slot.cause();
     return new ArgDecision(
-        result,
-        slot.value().name(),
-        realization,
-        reason,
-        slot.cause(),
-        slot.value().tensor().bytes());
+        result, slot.value().name(), realization, reason, cause, slot.value().tensor().bytes());
   }
 
   /**

@@ -345,8 +345,12 @@ public final class Select {
   /** {@return whether a copy must connect a tensor to the collective} */
   public static boolean mustStage(
       OperandConstraint slot, Variant variant, Kind kind, boolean result, boolean differs) {
-    boolean needed = VariantSpec.of(kind, variant).needsSymmetric(result);
-    return slot.always() || (needed && (!slot.free() || differs));
+    var spec = VariantSpec.of(kind, variant);
+    // Kernels find a peer's rows where the rank has its own.
+    boolean apart = slot.rows().isPresent() && (!spec.readsRows() || differs);
+    return slot.always()
+        || apart
+        || (spec.needsSymmetric(result) && (!slot.free() || differs));
   }
 
   /** For each operand, whether the ranks' graphs place it in different ways. */

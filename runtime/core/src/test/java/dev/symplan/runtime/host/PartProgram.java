@@ -1,0 +1,149 @@
+package dev.symplan.runtime.host;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.IntStream;
+
+/**
+ * A random program of one collective of a part of a tensor, along any dimension, so that other
+ * elements of that tensor often lie between the rows of the part. Something else may read the whole
+ * tensor, and ops may follow that can run in the kernel of an all_reduce.
+ */
+public final class PartProgram {
+  private static final List<String> KINDS =
+      List.of("all_reduce", "all_gather", "reduce_scatter", "all_to_all");
+
+  private PartProgram() {}
+
+  /**
+   * The text of one.
+   *
+   * @param kind of its collective, as options name it
+   * @param variant of the collective
+   * @param inRows whether the collective can take the part where it lies, between other elements
+   */
+  public record Drawn(String text, String kind, Variant variant, int ranks, boolean inRows) {
+
+    /** {@return options that fold what can be folded} */
+    public CompileOptions options() {
+      return CompileOptions.DEFAULT
+          .withRewrites(RewriteOptions.OFF.withLayouts(Mode.ON))
+          .withVariants(ImmutableMap.of(kind, variant));
+    }
+  }
+
+  public static Drawn draw(Random random) {
+    int ranks = 2 + random.nextInt(3);
+    var kind = KINDS.get(random.nextInt(KINDS.size()));
+    var variant = variant(kind, random);
+    var dtype = List.of("f32", "bf16", "f16").get(random.nextInt(3));
+    int item = dtype.equals("f32") ? 4 : 2;
+    long[] sizes = new long[2 + random.nextInt(2)];
+    for (int i = 0; i < sizes.length; i++) {
+      sizes[i] = 1 + random.nextInt(4);
+    }
+    sizes[sizes.length - 1] *= List.of(1, 8, 8, 24).get(random.nextInt(4));
+    int dim = random.nextInt(sizes.length);
+    boolean slices = kind.equals("reduce_scatter") || kind.equals("all_to_all");
+    if (slices) {
+      sizes[dim] *= ranks;
+    }
+    int cut = random.nextInt(sizes.length);
+    long before = List.of(0, 1, 8, 16).get(random.nextInt(4));
+    long after = List.of(0, 3, 8).get(random.nextInt(3));
+    var all = sizes.clone();
+    all[cut] += before + after;
+    var lines = new ArrayList<String>();
+    var outputs = new ArrayList<String>();
+    lines.add("y = aten::neg(x)");
+    lines.add(
+        "p = aten::slice.Tensor(y, %s, %s, %s)".formatted(cut, before, before + sizes[cut]));
+    lines.add("r = " + call(kind, sizes, dim, ranks, random));
+    lines.add("o = _c10d_functional::wait_tensor(r)");
+    if (kind.equals("all_reduce") && random.nextBoolean()) {
+      lines.add("a = aten::mul.Tensor(o, 0.5)");
+      lines.add("s = aten::add.Tensor(a, b)");
+      outputs.add("s");
+    }
+    if (outputs.isEmpty() || random.nextBoolean()) {
+      outputs.add("o");
+    }
+    if (random.nextInt(3) == 0) {
+      outputs.add("y");
+    }
+    var members = new ArrayList<>(IntStream.range(0, ranks).boxed().toList());
+    Collections.shuffle(members, random);
+    var text =
+        """
+        graph version 1
+        group g = %s
+
+        graph part(x: %s%s, b: %s%s) {
+          %s
+          return %s
+        }
+        """
+            .formatted(
+                members,
+                dtype,
+                Arrays.toString(all),
+                dtype,
+                Arrays.toString(sizes),
+                String.join("\n  ", lines),
+                String.join(", ", outputs));
+    boolean apart = before + after > 0 && rows(sizes, cut) > 1;
+    // A slice is whole rows, or a piece of each.
+    boolean found = !slices || rows(sizes, dim) == 1 || rows(sizes, dim) == rows(sizes, cut);
+    boolean aligned = before * inner(sizes, cut) * item % 16 == 0;
+    boolean reads =
+        switch (variant) {
+          case ONE_SHOT, TWO_SHOT -> aligned;
+          case PUSH, COPY_ENGINE -> true;
+          default -> false;
+        };
+    return new Drawn(text, kind, variant, ranks, apart && found && reads);
+  }
+
+  private static Variant variant(String kind, Random random) {
+    var variants =
+        switch (kind) {
+          case "all_reduce" ->
+              List.of(Variant.ONE_SHOT, Variant.TWO_SHOT, Variant.ONE_SHOT_PUSH, Variant.NCCL);
+          case "reduce_scatter" -> List.of(Variant.ONE_SHOT);
+          default -> List.of(Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE);
+        };
+    return variants.get(random.nextInt(variants.size()));
+  }
+
+  private static String call(String kind, long[] sizes, int dim, int ranks, Random random) {
+    var reduction = List.of("sum", "max", "avg").get(random.nextInt(3));
+    return switch (kind) {
+      case "all_reduce" -> "_c10d_functional::all_reduce(p, \"%s\", \"g\")".formatted(reduction);
+      case "all_gather" -> "symplan::all_gather_dim(p, %s, %s, \"g\")".formatted(dim, ranks);
+      case "reduce_scatter" ->
+          "symplan::reduce_scatter_dim(p, \"%s\", %s, %s, \"g\")".formatted(reduction, dim, ranks);
+      default ->
+          "symplan::all_to_all_dim(p, %s, %s, %s, \"g\")"
+              .formatted(dim, random.nextInt(sizes.length), ranks);
+    };
+  }
+
+  private static long rows(long[] sizes, int dim) {
+    return IntStream.range(0, dim).mapToLong(i -> sizes[i]).reduce(1, (a, b) -> a * b);
+  }
+
+  private static long inner(long[] sizes, int dim) {
+    return IntStream.range(dim + 1, sizes.length)
+        .mapToLong(i -> sizes[i])
+        .reduce(1, (a, b) -> a * b);
+  }
+
+}
