@@ -92,7 +92,7 @@ final class Promela {
 
   private ImmutableList<Transfer> transfers(Collective c, int rank) {
     var members = part(c, rank);
-    return Steps.of(c.spec(), members.size(), c.start(), c.end(), c.rows())
+    return Steps.of(c.spec(), members.size(), c.start(), c.end(), c.layout())
         .get(members.indexOf(rank));
   }
 

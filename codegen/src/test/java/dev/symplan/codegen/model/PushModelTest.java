@@ -53,7 +53,7 @@ class PushModelTest {
   private static String model(Variant variant, int ranks, Scheme scheme) {
     var spec = VariantSpec.of(KIND, variant);
     int rounds = spec.protocol().pushes().size();
-    var transfers = Steps.of(spec, ranks, false, false, false);
+    var transfers = Steps.of(spec, ranks, false, false, Sequence.Layout.RUNS);
     var out = new StringBuilder();
     out.append(
         "/* all_reduce %s\n * %s ranks. A packet is the number of its collective. */\n\n"

@@ -30,10 +30,19 @@ record Sequence(
   /** A local op reads the rank's own buffer, and must find what the step before wrote last. */
   record Read(String buffer) implements Step {}
 
+  /** The layout of what a collective moves. */
+  enum Layout {
+    /** Each slice is one run of bytes. */
+    RUNS,
+    /** Each slice is two rows, with those of other slices between them. */
+    ROWS,
+    /** The operand is rows, with bytes between them that the collective does not move. */
+    APART
+  }
+
   /**
    * @param start whether the group meets before
    * @param end whether it meets after
-   * @param rows whether slices are rows that lie between those of others
    * @param epilogue local ops between what it moves and its end
    */
   record Collective(
@@ -43,33 +52,33 @@ record Sequence(
       String group,
       boolean start,
       boolean end,
-      boolean rows,
+      Layout layout,
       ImmutableList<Step> epilogue)
       implements Step {
 
     Collective(VariantSpec spec, String operand, String result) {
-      this(spec, operand, result, ALL, true, true, false, ImmutableList.of());
+      this(spec, operand, result, ALL, true, true, Layout.RUNS, ImmutableList.of());
     }
 
     Collective in(String other) {
-      return new Collective(spec, operand, result, other, start, end, rows, epilogue);
+      return new Collective(spec, operand, result, other, start, end, layout, epilogue);
     }
 
     Collective noStart() {
-      return new Collective(spec, operand, result, group, false, end, rows, epilogue);
+      return new Collective(spec, operand, result, group, false, end, layout, epilogue);
     }
 
     Collective noEnd() {
-      return new Collective(spec, operand, result, group, start, false, rows, epilogue);
+      return new Collective(spec, operand, result, group, start, false, layout, epilogue);
     }
 
     Collective with(Step... ops) {
       return new Collective(
-          spec, operand, result, group, start, end, rows, ImmutableList.copyOf(ops));
+          spec, operand, result, group, start, end, layout, ImmutableList.copyOf(ops));
     }
 
-    Collective ofRows() {
-      return new Collective(spec, operand, result, group, start, end, true, epilogue);
+    Collective of(Layout other) {
+      return new Collective(spec, operand, result, group, start, end, other, epilogue);
     }
   }
 

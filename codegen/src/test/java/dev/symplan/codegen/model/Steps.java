@@ -10,6 +10,7 @@ import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfers;
+import dev.symplan.codegen.model.Sequence.Layout;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.Span;
@@ -38,13 +39,12 @@ final class Steps {
    *
    * @param start whether the ranks meet before
    * @param end whether they meet after
-   * @param rows whether each slice is two rows, with those of other slices between them
    */
   static ImmutableList<ImmutableList<Transfer>> of(
-      VariantSpec spec, int ranks, boolean start, boolean end, boolean rows) {
+      VariantSpec spec, int ranks, boolean start, boolean end, Layout layout) {
     var programs =
         IntStream.range(0, ranks)
-            .mapToObj(rank -> program(rank, collective(spec, ranks, rank, start, end, rows)))
+            .mapToObj(rank -> program(rank, collective(spec, ranks, rank, start, end, layout)))
             .collect(ImmutableList.toImmutableList());
     var transfers = new Transfers(new Executable("model", 0, "", programs));
     return IntStream.range(0, ranks)
@@ -53,7 +53,7 @@ final class Steps {
   }
 
   private static Instruction.Collective collective(
-      VariantSpec spec, int ranks, int self, boolean start, boolean end, boolean rows) {
+      VariantSpec spec, int ranks, int self, boolean start, boolean end, Layout layout) {
     var kind = spec.kind();
     long whole = bytes(ranks);
     long operand = whole / (kind == Kind.ALL_GATHER ? ranks : 1);
@@ -69,9 +69,16 @@ final class Steps {
         kind == Kind.COLLECTIVE_PERMUTE ? chain(ranks) : Permutation.NONE,
         ImmutableLongArray.of(),
         ImmutableLongArray.of(),
-        rows ? new SliceDims(gathers ? 0 : 1, gathers ? 1 : 0) : SliceDims.FIRST,
-        ImmutableList.of(rows ? tensor(2, operand) : tensor(operand)),
-        ImmutableList.of(rows ? tensor(2, result) : tensor(result)),
+        layout == Layout.ROWS
+            ? new SliceDims(gathers ? 0 : 1, gathers ? 1 : 0)
+            : SliceDims.FIRST,
+        ImmutableList.of(
+            switch (layout) {
+              case RUNS -> tensor(operand);
+              case ROWS -> tensor(2, operand);
+              case APART -> apart(gathers ? 2 : ranks, operand);
+            }),
+        ImmutableList.of(layout == Layout.ROWS ? tensor(2, result) : tensor(result)),
         start,
         end,
         Optional.empty(),
@@ -90,6 +97,14 @@ final class Steps {
 
   private static TensorRef tensor(long... sizes) {
     return new TensorRef(ArenaKind.SYMMETRIC, 0, 0, TensorType.contiguous(DType.U8, sizes));
+  }
+
+  /** Rows of so many bytes together, with as many bytes between them. */
+  private static TensorRef apart(int rows, long bytes) {
+    long row = bytes / rows;
+    var type = TensorType.contiguous(DType.U8, rows, row);
+    return new TensorRef(
+        ArenaKind.SYMMETRIC, 0, 0, type.withStrides(ImmutableLongArray.of(2 * row, 1)));
   }
 
   private static RankProgram program(int rank, Instruction instruction) {

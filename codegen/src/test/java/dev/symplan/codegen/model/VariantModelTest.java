@@ -7,6 +7,7 @@ import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Sets;
 import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.model.Sequence.Collective;
+import dev.symplan.codegen.model.Sequence.Layout;
 import dev.symplan.codegen.model.Sequence.Read;
 import dev.symplan.codegen.model.Sequence.Write;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -75,7 +76,7 @@ class VariantModelTest {
       for (var spec : VariantSpec.ofKind(kind)) {
         if (kind != Kind.CUSTOM && (spec.needsSymmetricOperand() || spec.needsSymmetricResult())) {
           variants
-              .computeIfAbsent(Steps.of(spec, 3, true, true, false), _ -> new ArrayList<>())
+              .computeIfAbsent(Steps.of(spec, 3, true, true, Layout.RUNS), _ -> new ArrayList<>())
               .add(spec.variant());
         }
       }
@@ -146,7 +147,24 @@ class VariantModelTest {
   @MethodSource("ofRows")
   void rowsNeedBothBarriersToo(VariantSpec spec) {
     Spin.assumePresent();
-    var moved = new Collective(spec, "x", "y").ofRows();
+    needsBothBarriers(new Collective(spec, "x", "y").of(Layout.ROWS));
+  }
+
+  static Stream<VariantSpec> ofRowsApart() {
+    return Stream.of(Kind.values())
+        .flatMap(kind -> VariantSpec.ofKind(kind).stream())
+        .filter(VariantSpec::readsRows);
+  }
+
+  /** Operands with bytes between their rows, which a local op writes and nothing moves. */
+  @ParameterizedTest
+  @MethodSource("ofRowsApart")
+  void rowsApartNeedBothBarriersToo(VariantSpec spec) {
+    Spin.assumePresent();
+    needsBothBarriers(new Collective(spec, "x", "y").of(Layout.APART));
+  }
+
+  private static void needsBothBarriers(Collective moved) {
     assertThat(Spin.check(rows(moved, 2))).isEmpty();
     assertThat(Spin.check(rows(moved, 3))).isEmpty();
     for (var unsafe : List.of(moved.noStart(), moved.noEnd())) {

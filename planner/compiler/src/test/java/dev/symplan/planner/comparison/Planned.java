@@ -10,6 +10,7 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
@@ -43,9 +44,18 @@ record Planned(Plan plan) {
   }
 
   static Planned of(Target target, String text, CompileOptions options) {
+    return of(target, text, options, Mode.OFF);
+  }
+
+  /** {@return the plan of a graph of four ranks whose collectives may read rows that are apart} */
+  static Planned graph(String graph, CompileOptions options, Mode layouts) {
+    return of(Target.H200_X4, HEAD + graph, options, layouts);
+  }
+
+  private static Planned of(Target target, String text, CompileOptions options, Mode layouts) {
     return new Planned(
         Compiler.forTarget(target)
-            .with(options.withRewrites(RewriteOptions.OFF))
+            .with(options.withRewrites(RewriteOptions.OFF.withLayouts(layouts)))
             .compile(GraphParser.parse(new SourceFile("comparison.graph", text))));
   }
 

@@ -11,6 +11,7 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArgDecision.Realization;
 import dev.symplan.planner.plan.ArgDecision.Reason;
@@ -42,6 +43,10 @@ class RealizationTest {
    * @param rest lines of the graph
    */
   private static Planned product(String rest, CompileOptions options) {
+    return product(rest, options, Mode.OFF);
+  }
+
+  private static Planned product(String rest, CompileOptions options, Mode layouts) {
     return Planned.graph(
         """
         graph g(x: f32[64, 32], w: f32[32, 128]) {
@@ -49,7 +54,8 @@ class RealizationTest {
         %s}
         """
             .formatted(rest.indent(2)),
-        options);
+        options,
+        layouts);
   }
 
   private static void assertSentWhereItLies(Planned planned) {
@@ -384,6 +390,54 @@ class RealizationTest {
             """,
             forced("all_gather", Variant.ONE_SHOT));
     assertCopied(planned, Reason.NOT_CONTIGUOUS);
+  }
+
+  /** What is done with columns of {@code y}, from the first one on. */
+  private static final String COLUMNS =
+      """
+      c = aten::slice.Tensor(y, 1, 0, %s)
+      r = %s
+      o = _c10d_functional::wait_tensor(r)
+      return o
+      """;
+
+  private static final String REDUCED = "_c10d_functional::all_reduce(c, \"sum\", \"tp\")";
+  private static final String GATHERED =
+      "_c10d_functional::all_gather_into_tensor(c, 4, \"tp\")";
+
+  @ParameterizedTest
+  @CsvSource({
+    "all_reduce, ONE_SHOT, ZERO_COPY",
+    "all_reduce, TWO_SHOT, ZERO_COPY",
+    "all_gather, ONE_SHOT, ZERO_COPY",
+    "all_gather, PUSH, NOT_NEEDED",
+    "all_gather, COPY_ENGINE, NOT_NEEDED"
+  })
+  void columnsAreReadWhereTheyLie(String kind, Variant variant, Realization realization) {
+    var call = kind.equals("all_reduce") ? REDUCED : GATHERED;
+    var planned = product(COLUMNS.formatted(64, call), forced(kind, variant), Mode.AUTO);
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(realization);
+    assertThat(planned.operand(0, 0).reason()).isEqualTo(Reason.READS_ROWS);
+    assertThat(planned.operand(0, 0).cause()).isEqualTo("y");
+    assertThat(planned.copies()).isZero();
+    assertThat(planned.collective(0).inPlace()).isFalse();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"ONE_SHOT_PUSH", "TWO_SHOT_PUSH", "NCCL_SYMM", "NCCL"})
+  void columnsAreCopiedForVariantsThatReadNoRows(Variant variant) {
+    var planned = product(COLUMNS.formatted(64, REDUCED), forced("all_reduce", variant), Mode.AUTO);
+    assertCopied(planned, Reason.NOT_CONTIGUOUS);
+  }
+
+  @Test
+  void columnsAreCopiedWhereTheCallerOrTheirSizeSaysSo() {
+    var options = forced("all_reduce", Variant.ONE_SHOT);
+    var wide = COLUMNS.formatted(64, REDUCED);
+    var narrow = COLUMNS.formatted(16, REDUCED);
+    assertCopied(product(wide, options, Mode.OFF), Reason.NOT_CONTIGUOUS);
+    assertCopied(product(narrow, options, Mode.AUTO), Reason.NOT_CONTIGUOUS);
+    assertThat(product(narrow, options, Mode.ON).copies()).isZero();
   }
 
   @Test

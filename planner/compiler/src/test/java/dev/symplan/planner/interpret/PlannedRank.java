@@ -7,6 +7,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;
@@ -359,9 +360,15 @@ final class PlannedRank extends Rank {
 
   /**
    * {@return an operand's bytes as they lie, on this rank or as a peer finds them; where there is
-   * something between them, in the order of the elements}
+   * something between rows of them, in the order of the elements}
+   *
+   * @param spec the variant that moves them
    */
-  static List<Piece> flat(Place place, Value value) {
+  static List<Piece> flat(Place place, Value value, VariantSpec spec) {
+    require(
+        value.tensor().isDense() || (spec.readsRows() && value.tensor().liesApart()),
+        "%s is not dense",
+        value.name());
     return value.tensor().isDense()
         ? place.bytes(0, value.tensor().storageBytes())
         : place.read(value.tensor());

@@ -6,6 +6,7 @@ import static dev.symplan.planner.verify.VerifierFixtures.ASYNC;
 import static dev.symplan.planner.verify.VerifierFixtures.CHAIN;
 import static dev.symplan.planner.verify.VerifierFixtures.RANKS;
 import static dev.symplan.planner.verify.VerifierFixtures.compile;
+import static dev.symplan.planner.verify.VerifierFixtures.compileReadingRows;
 import static dev.symplan.planner.verify.VerifierFixtures.first;
 import static dev.symplan.planner.verify.VerifierFixtures.rules;
 import static dev.symplan.planner.verify.VerifierFixtures.variants;
@@ -720,6 +721,82 @@ class PlanVerifierTest {
             () -> PlanFile.read(new SourceFile("p.json", json.substring(0, line) + other)))
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("has operand strides [64, 1], but [1, 32] on rank 0");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "_c10d_functional::all_reduce(n, 'sum', 'tp')         | NCCL      | has %s, but its result is laid out as r: f32[64, 32]",
+        "_c10d_functional::all_reduce(n, 'sum', 'tp')         | NCCL_SYMM | has %s, but its result is laid out as r: f32[64, 32]",
+        "_c10d_functional::all_gather_into_tensor(n, 4, 'tp') | NCCL_SYMM | moves %s, which is not contiguous",
+        "symplan::reduce_scatter_dim(n, 'sum', 0, 4, 'tp')    | NCCL_SYMM | moves %s, which is not contiguous"
+      })
+  void variantThatReadsNoRows(String call, Variant variant, String message) {
+    var text =
+        """
+        graph g(x: f32[64, 64]) {
+          y = aten::relu(x)
+          n = aten::slice.Tensor(y, 1, 0, 32)
+          r = %s
+          return r
+        }
+        """
+            .formatted(call.replace('\'', '"'));
+    var kind = call.contains("reduce_scatter") ? "reduce_scatter" : call.split("::|_into|\\(")[1];
+    var plan = compileReadingRows(text, variants(kind, Variant.ONE_SHOT));
+    assertThat(PlanVerifier.verify(plan)).isEmpty();
+    var other = PlanEdits.of(plan).collective(0, c -> PlanEdits.variant(c, variant)).plan();
+    assertThat(PlanVerifier.verify(other)).anyMatch(v -> v.message().endsWith(message.formatted("n: f32[64, 32][64, 1]")));
+  }
+
+  /** Slices whose rows are several of the operand's, with other memory between these. */
+  @Test
+  void slicesThatAreNoRows() {
+    var text =
+        """
+        graph g(x: f32[8, 4, 64]) {
+          y = aten::relu(x)
+          n = aten::slice.Tensor(y, 2, 0, 32)
+          r = symplan::all_to_all_dim(n, 0, 0, 4, "tp")
+          return r
+        }
+        """;
+    var base = compileReadingRows(text, variants("all_to_all", Variant.ONE_SHOT));
+    var one = new Arg.Int(1);
+    var plan = PlanEdits.of(base).op(2, op -> withArg(withArg(op, 1, one), 2, one)).plan();
+    assertThat(PlanVerifier.verify(base)).isEmpty();
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .endsWith("moves n: f32[8, 4, 32][256, 64, 1], which is not contiguous");
+  }
+
+  @Test
+  void ranksWithRowsFurtherApart() {
+    var graph =
+        """
+        graph g(x: f32[64, 64]) ranks [%s] {
+          y = aten::%s(x)
+          v = aten::view(y, [64, 64])
+          n = aten::slice.Tensor(v, 1, 0, 32)
+          r = _c10d_functional::all_to_all_single(n, [16, 16, 16, 16], [16, 16, 16, 16], "tp")
+          return r
+        }
+
+        """;
+    var text = graph.formatted("0, 2", "relu") + graph.formatted("1, 3", "neg");
+    var json = PlanFile.toJson(compileReadingRows(text, variants("all_to_all", Variant.ONE_SHOT)));
+    int line = json.lastIndexOf('"', json.lastIndexOf("aten::view(y"));
+    var other =
+        json.substring(line)
+            .replace("f32[64, 64][64, 1]", "f32[128, 32]")
+            .replace("f32[64, 64]", "f32[128, 32]")
+            .replace("(y, [64, 64])", "(y, [128, 32])")
+            .replace("aten::slice.Tensor(v, 1, 0, 32)", "aten::slice.Tensor(v, 0, 0, 64)")
+            .replace("f32[64, 32][64, 1]", "f32[64, 32]");
+    assertThatThrownBy(
+            () -> PlanFile.read(new SourceFile("p.json", json.substring(0, line) + other)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("has operand strides [32, 1], but [64, 1] on rank 0");
   }
 
   @Test

@@ -9,6 +9,7 @@ import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.List;
@@ -102,12 +103,19 @@ final class VerifierFixtures {
     return compile(text, CompileOptions.DEFAULT.withRewrites(RewriteOptions.OFF));
   }
 
+  /** Collectives as they are written: tests find them by their names and order. */
   static Plan compile(String text, CompileOptions options) {
+    return compile(text, options, RewriteOptions.OFF);
+  }
+
+  /** The plan of a graph whose collectives read rows that are apart, however short they are. */
+  static Plan compileReadingRows(String text, CompileOptions options) {
+    return compile(text, options, RewriteOptions.OFF.withLayouts(Mode.ON));
+  }
+
+  private static Plan compile(String text, CompileOptions options, RewriteOptions rewrites) {
     var program = GraphParser.parse(new SourceFile("test.graph", HEAD + text));
-    // Collectives as they are written: tests find them by their names and order.
-    return Compiler.forTarget(TARGET)
-        .with(options.withRewrites(RewriteOptions.OFF))
-        .compile(program);
+    return Compiler.forTarget(TARGET).with(options.withRewrites(rewrites)).compile(program);
   }
 
   /** The plan of a graph that goes through workspaces where that is fastest. */

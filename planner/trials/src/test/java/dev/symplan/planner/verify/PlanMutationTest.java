@@ -102,6 +102,24 @@ class PlanMutationTest {
             g = symplan::all_gather_dim(a, 1, 4, "tp")
             return g
           }
+          """,
+          """
+          graph converted(x: bf16[8, 8]) {
+            a = aten::relu(x)
+            p = symplan::reduce_scatter_dim(a, "sum", 1, 4, "tp", dtype=torch.float32)
+            return p
+          }
+          """,
+          """
+          graph parts(x: f32[8, 96]) {
+            a = aten::relu(x)
+            b = aten::slice.Tensor(a, 1, 0, 32)
+            c = aten::slice.Tensor(a, 1, 64, 96)
+            q = _c10d_functional::all_reduce(b, "sum", "tp")
+            p = symplan::reduce_scatter_dim(c, "sum", 1, 4, "tp")
+            r = aten::exp(q)
+            return p, r
+          }
           """);
 
   @Test
@@ -123,7 +141,9 @@ class PlanMutationTest {
       if (i > 0) {
         own.computeIfPresent("all_reduce", (_, _) -> Variant.ONE_SHOT);
       }
-      var plan = VerifierFixtures.compile(text, options.withVariants(ImmutableMap.copyOf(own)));
+      var plan =
+          VerifierFixtures.compileReadingRows(
+              text, options.withVariants(ImmutableMap.copyOf(own)));
       var oracle = new PlanOracle(plan);
       assertThat(oracle.unsafe(plan)).isEmpty();
       for (int m = 0; m < UNSAFE / 10; m++) {

@@ -17,6 +17,7 @@ import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.host.LayoutProgram;
 import dev.symplan.runtime.host.NeighbourProgram;
 import dev.symplan.runtime.host.PackProgram;
+import dev.symplan.runtime.host.PartProgram;
 import java.util.Random;
 import java.util.function.LongFunction;
 import java.util.stream.LongStream;
@@ -56,6 +57,15 @@ class EmulatedLayoutsTest {
           var random = new Random(seed);
           var drawn = NeighbourProgram.draw(random);
           return plan(seed, drawn.text(), drawn.options(random));
+        });
+  }
+
+  @Test
+  void randomProgramsOfPartsGiveTheBitsOfTheHost() {
+    compare(
+        seed -> {
+          var drawn = PartProgram.draw(new Random(seed));
+          return plan(seed, drawn.text(), drawn.options());
         });
   }
 
