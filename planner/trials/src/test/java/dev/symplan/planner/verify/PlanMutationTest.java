@@ -20,6 +20,8 @@ import java.util.Optional;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** More, or others, with {@code -Dsymplan.mutations=N -Dsymplan.seed=N}. */
 @Tag("random")
@@ -104,13 +106,6 @@ class PlanMutationTest {
           }
           """,
           """
-          graph converted(x: bf16[8, 8]) {
-            a = aten::relu(x)
-            p = symplan::reduce_scatter_dim(a, "sum", 1, 4, "tp", dtype=torch.float32)
-            return p
-          }
-          """,
-          """
           graph parts(x: f32[8, 96]) {
             a = aten::relu(x)
             b = aten::slice.Tensor(a, 1, 0, 32)
@@ -160,6 +155,40 @@ class PlanMutationTest {
     for (var kind : KINDS_OF_KERNELS) {
       assertThat(counts.getOrDefault(kind, new Count()).unsafe).as("unsafe %s", kind).isPositive();
     }
+  }
+
+  /** Gradients that are added in a wider type: any other type is a false statement. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "symplan::reduce_scatter_dim(a, 'sum', 1, 4, 'tp', dtype=torch.float32)",
+        "symplan::reduce_scatter_coalesced([a, b], 'sum', 4, 'tp', dtype=torch.float32)"
+      })
+  void otherTypesOfWhatIsConvertedAreRejected(String call) {
+    boolean several = call.contains("coalesced");
+    var text =
+        """
+        graph converted(x: bf16[8, 8]) {
+          a = aten::relu(x)
+          b = aten::exp(x)
+          %s = %s
+          return %s
+        }
+        """
+            .formatted(
+                several ? "p, q" : "p", call.replace('\'', '"'), several ? "p, q" : "p, b");
+    var plan = VerifierFixtures.compile(text, CompileOptions.DEFAULT);
+    assertThat(PlanVerifier.verify(plan)).isEmpty();
+    var random = new Random(SEED);
+    int mutants = 0;
+    for (int m = 0; m < 20; m++) {
+      var mutant = PlanMutator.mutate(plan, Kind.DTYPE, random);
+      if (mutant.isPresent()) {
+        mutants++;
+        assertThat(PlanVerifier.verify(mutant.get())).isNotEmpty();
+      }
+    }
+    assertThat(mutants).isPositive();
   }
 
   private static Optional<Plan> plan(long seed) {
