@@ -18,7 +18,8 @@ import java.util.stream.Stream;
 
 /**
  * A random program of one collective whose slices are copied to another dimension before it, after
- * it, or both, in one of the ways in which programs write that. Some programs do a little more or a
+ * it, or both, in one of the ways in which programs write that. What is copied before may be a part
+ * of a tensor. Some programs do a little more or a
  * little else, so that the copies must stay.
  */
 public final class LayoutProgram {
@@ -91,7 +92,14 @@ public final class LayoutProgram {
     if (!gathers) {
       given[dim] *= ranks;
     }
+    long whole = given[dim];
+    long beside = gathers ? 0 : List.of(0, 0, 8, 16).get(random.nextInt(4));
+    given[dim] += 2 * beside;
     var value = before("x", dtype);
+    if (beside > 0) {
+      // Queries, keys and values of one product.
+      value = op("aten::slice.Tensor(%s, %s, %s, %s)", value, dim, beside, beside + whole);
+    }
     boolean converted = lines.stream().anyMatch(line -> line.contains("_to_copy"));
     widens = converted && !gathers && !dtype.equals("f32");
     long rows = rows(sizes, dim);

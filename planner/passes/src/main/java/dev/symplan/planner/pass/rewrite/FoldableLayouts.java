@@ -11,8 +11,10 @@ import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.rewrite.Traversal.Loop;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.LongFunction;
 import java.util.stream.Stream;
 
 /**
@@ -152,7 +154,7 @@ final class FoldableLayouts {
     long sent = before.map(Copy::rows).orElse(1L);
     long received = after.map(Copy::rows).orElse(1L);
     if ((before.isEmpty() && after.isEmpty())
-        || !source.tensor().isContiguous()
+        || !(source.tensor().isContiguous() || before.isPresent())
         || Math.max(sent, received) % Math.min(sent, received) != 0) {
       return Optional.empty();
     }
@@ -213,7 +215,7 @@ final class FoldableLayouts {
         .filter(
             copy ->
                 copy.loops()
-                    .equals(sideBySide(copy.loops().getFirst().rounds(), whole, ranks, false)))
+                    .equals(sideBySide(copy.loops().getFirst().rounds(), whole, ranks)))
         .map(copy -> new Copy(reader, copy.loops().getFirst().rounds(), ops.get(reader).result()));
   }
 
@@ -249,32 +251,45 @@ final class FoldableLayouts {
 
   /** {@return a copy in an order that takes slices apart which lie side by side in what it sees} */
   private Optional<Copy> split(int op, Value seen, Traversal order, Value whole, int ranks) {
-    long rows = order.loops().size() < 2 ? 0 : order.loops().get(1).rounds();
-    return order.loops().equals(sideBySide(rows, whole, ranks, true))
-        ? contiguous(seen, order.offset(), whole.tensor()).map(far -> new Copy(op, rows, far))
+    if (order.loops().size() < 2) {
+      return Optional.empty();
+    }
+    long rows = order.loops().get(1).rounds();
+    // Beside the slices, there may be something else.
+    long pitch = order.loops().get(1).stride();
+    return order.loops().equals(apart(rows, pitch, whole, ranks))
+        ? inRows(seen, order.offset(), whole.tensor(), rows, pitch)
+            .map(far -> new Copy(op, rows, far))
         : Optional.empty();
   }
 
-  /**
-   * {@return the loops that go through slices of so many rows, which lie side by side or are put
-   * so}
-   *
-   * @param apart whether they lie side by side, and are put one after the other
-   */
-  private static ImmutableList<Loop> sideBySide(long rows, Value whole, int ranks, boolean apart) {
+  /** {@return the loops that put slices of so many rows side by side} */
+  private static ImmutableList<Loop> sideBySide(long rows, Value whole, int ranks) {
     long slice = whole.tensor().numel() / ranks;
+    return loops(rows, slice, row -> List.of(new Loop(rows, row), new Loop(ranks, slice)));
+  }
+
+  /**
+   * {@return the loops that put slices of so many rows one after the other}
+   *
+   * @param pitch the elements from a row of all slices to the next
+   */
+  private static ImmutableList<Loop> apart(long rows, long pitch, Value whole, int ranks) {
+    long slice = whole.tensor().numel() / ranks;
+    return loops(rows, slice, row -> List.of(new Loop(ranks, row), new Loop(rows, pitch)));
+  }
+
+  /** Those outside, by the elements of a row of a slice, and the one in the row. */
+  private static ImmutableList<Loop> loops(
+      long rows, long slice, LongFunction<List<Loop>> outside) {
     if (rows < 2 || slice % rows != 0) {
       // Nothing goes through several elements in no loop.
       return ImmutableList.of();
     }
     long row = slice / rows;
-    var inside = new Loop(row, 1);
-    return Traversal.of(
-            0,
-            apart
-                ? List.of(new Loop(ranks, row), new Loop(rows, row * ranks), inside)
-                : List.of(new Loop(rows, row), new Loop(ranks, slice), inside))
-        .loops();
+    var loops = new ArrayList<>(outside.apply(row));
+    loops.add(new Loop(row, 1));
+    return Traversal.of(0, loops).loops();
   }
 
   /** Whether an op makes as many elements as there are, of the same type, row by row. */
@@ -290,14 +305,22 @@ final class FoldableLayouts {
         && type.strides().equals(TensorType.contiguousStrides(type.sizes()));
   }
 
-  /** {@return the tensor that a view shows, if that has such elements at an offset, row by row} */
-  private Optional<Value> contiguous(Value view, long offset, TensorType like) {
+  /**
+   * {@return the tensor that a view shows, if that has such elements at an offset, row by row, so
+   * many of them from the beginning of a row to the next}
+   */
+  private Optional<Value> inRows(Value view, long offset, TensorType like, long rows, long pitch) {
+    var apart =
+        Optional.of(new TensorType.Rows(like.numel() / rows, pitch))
+            .filter(own -> own.pitch() != own.elements());
     var value = view;
     while (true) {
+      var type = value.tensor();
       if (aliases.offset(value) == offset
-          && value.tensor().isContiguous()
-          && value.tensor().dtype() == like.dtype()
-          && value.tensor().numel() == like.numel()) {
+          && (type.isContiguous() || apart.isPresent())
+          && type.rowsApart().equals(apart)
+          && type.dtype() == like.dtype()
+          && type.numel() == like.numel()) {
         return Optional.of(value);
       }
       var base = flow.base(value);

@@ -11,8 +11,9 @@ import dev.symplan.ir.op.SliceDims;
  *
  * @param collective its number
  * @param ranks how many slices there are
- * @param source the tensor that the ranks then send: contiguous, and with other sizes; of shorter
- *     floats than the target, if these are converted before they are reduced
+ * @param source the tensor that the ranks then send, with other sizes: contiguous, or in rows with
+ *     something else between them; of shorter floats than the target, if these are converted before
+ *     they are reduced
  * @param sizes the sizes with which it is sent
  * @param dims the dimensions along which the slices lie
  * @param resultSizes the sizes of the tensor that the ranks then get

@@ -115,14 +115,12 @@ final class LayoutFolding {
   }
 
   private Value seen(Value value, ImmutableLongArray sizes, Op at) {
-    return value.tensor().sizes().equals(sizes)
-        ? value
-        : copier.insert(
-            VIEW,
-            view(value, sizes),
-            value.name() + "_rows",
-            TensorType.contiguous(value.tensor().dtype(), sizes),
-            at.span());
+    if (value.tensor().sizes().equals(sizes)) {
+      return value;
+    }
+    var args = view(value, sizes);
+    var type = VIEW.infer(args).orElseThrow().getFirst().type();
+    return copier.insert(VIEW, args, value.name() + "_rows", type, at.span());
   }
 
   private static ImmutableList<Arg> view(Value value, ImmutableLongArray sizes) {
