@@ -5,11 +5,14 @@ import static dev.symplan.planner.pipeline.Candidates.figures;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.pass.Fact;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.order.CandidateOrders;
 import dev.symplan.planner.pass.order.CandidateOrders.Freedom;
 import dev.symplan.planner.pass.place.AllocateMemory;
@@ -20,6 +23,7 @@ import dev.symplan.planner.plan.OrderDecision;
 import dev.symplan.planner.plan.OrderDecision.Outcome;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -62,12 +66,21 @@ final class OrderSearch extends GraphPass {
   public GraphState run(GraphState state, PassContext context) {
     var first = Pipeline.runAll(draft, state, context);
     var overlaps = new OverlapDrafts(draft, context);
-    var lean = withoutWorkspaces(first, overlaps.alone(first), context);
-    var given = lean.filter(other -> isBetter(other, first)).orElse(first);
-    var candidates = new Candidates(overlaps.alone(given));
+    var copying = copyingRows(first, context);
+    var lean =
+        Stream.of(withoutWorkspaces(first, overlaps.alone(first), context), copying)
+            .flatMap(Optional::stream)
+            .toList();
+    var given = first;
+    for (var other : lean) {
+      given = isBetter(other, given) ? other : given;
+    }
+    // A collective that reads rows keeps the tensor that they are of.
+    var candidates = new Candidates(overlaps.alone(copying.orElse(given)));
+    candidates.offer(overlaps.alone(given));
     candidates.offer(overlaps.alone(first));
     candidates.offer(first);
-    lean.ifPresent(candidates::offer);
+    lean.forEach(candidates::offer);
     RewriteSearch.dropped(first).forEach(candidates::offer);
     var orders = orders(given, context, candidates);
     var balanced = candidates.affordable(lowered(orders.balanced(), overlaps, candidates, context));
@@ -92,9 +105,28 @@ final class OrderSearch extends GraphPass {
         : Optional.empty();
   }
 
+  /** The same graph with copies of operands whose rows are apart, if some are read as they lie. */
+  private Optional<GraphState> copyingRows(GraphState given, PassContext context) {
+    var selections = given.get(SelectVariants.SELECTIONS);
+    boolean any =
+        given.analyses().stream()
+            .anyMatch(
+                graph ->
+                    IntStream.range(0, selections.size())
+                        .anyMatch(k -> readsRows(graph, k, selections.get(k).variant())));
+    return any
+        ? Optional.of(Pipeline.runAll(draft, given.copyingRows(), context))
+        : Optional.empty();
+  }
+
+  private static boolean readsRows(Analyses graph, int k, Variant variant) {
+    return VariantSpec.of(graph.collectives().get(k).kind(), variant).readsRows()
+        && graph.constraints().operands(k).stream().anyMatch(slot -> slot.rows().isPresent());
+  }
+
   /**
-   * Whether a draft without workspaces saves memory that matters, also beside the inputs, and takes
-   * hardly longer.
+   * Whether a draft without workspaces, or with copies, saves memory that matters, also beside the
+   * inputs, and takes hardly longer.
    */
   private static boolean isBetter(GraphState lean, GraphState first) {
     long inputs =

@@ -11,6 +11,7 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArgDecision.Realization;
@@ -438,6 +439,28 @@ class RealizationTest {
     assertCopied(product(wide, options, Mode.OFF), Reason.NOT_CONTIGUOUS);
     assertCopied(product(narrow, options, Mode.AUTO), Reason.NOT_CONTIGUOUS);
     assertThat(product(narrow, options, Mode.ON).copies()).isZero();
+  }
+
+  /** Columns that are copied no longer need the others, which take more than the copy. */
+  @Test
+  void columnsOfALargeTensorAreReadWhereTheyLieOnlyForTimeThatCounts() {
+    var graph =
+        """
+        graph g(x: f32[2048, 4096], w: f32[4096, 8192]) {
+          y = aten::mm(x, w)
+          c = aten::slice.Tensor(y, 1, 0, 1024)
+          r = _c10d_functional::all_gather_into_tensor(c, 4, "tp")
+          return r
+        }
+        """;
+    long mebibyte = 1 << 20;
+    var balanced = Planned.graph(graph, CompileOptions.DEFAULT, Mode.AUTO);
+    assertCopied(balanced, Reason.NOT_CONTIGUOUS);
+    assertThat(balanced.bytes()).isEqualTo((64 + 8) * mebibyte);
+    var fast =
+        Planned.graph(graph, CompileOptions.DEFAULT.withObjective(Objective.TIME), Mode.AUTO);
+    assertThat(fast.copies()).isZero();
+    assertThat(fast.bytes()).isEqualTo((64 + 32) * mebibyte);
   }
 
   @Test

@@ -42,6 +42,15 @@ public record GraphState(ImmutableList<RankClass> classes, Facts facts) {
     return withGraphs(analyses().stream().map(change).collect(toImmutableList()));
   }
 
+  /** {@return the state where operands whose rows are apart are copied together} */
+  public GraphState copyingRows() {
+    return new GraphState(
+        classes.stream()
+            .map(own -> new RankClass(own.ranks(), own.analyses().copyingRows()))
+            .collect(toImmutableList()),
+        facts.lasting());
+  }
+
   /** {@return the state with another graph for each class; what was known of the old ones goes} */
   public GraphState withGraphs(ImmutableList<Graph> graphs) {
     var changed = ImmutableList.<RankClass>builder();

@@ -223,6 +223,16 @@ class ReasonsTest {
         }
         """);
     plan(
+        USUAL,
+        """
+        graph g(x: f32[64, 64]) {
+          y = aten::neg(x)
+          t = aten::slice.Tensor(y, 1, 0, 32)
+          r = _c10d_functional::all_gather_into_tensor(t, 4, "tp")
+          return r, y
+        }
+        """);
+    plan(
         forced("all_gather", Variant.ONE_SHOT),
         """
         graph g(x: f32[64, 32], w: f32[32, 128]) {

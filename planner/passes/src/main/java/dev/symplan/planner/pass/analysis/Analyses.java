@@ -77,6 +77,11 @@ public final class Analyses {
     return other == graph ? this : new Analyses(other, spaces, costs, fuse, layouts);
   }
 
+  /** {@return those of the same graph, where all collectives take their operands without gaps} */
+  public Analyses copyingRows() {
+    return new Analyses(graph, spaces, costs, fuse, Mode.OFF);
+  }
+
   public Graph graph() {
     return graph;
   }
