@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
-import dev.symplan.codegen.cuda.CudaKernels;
 import dev.symplan.codegen.cuda.CudaKernels.LaunchShape;
+import dev.symplan.codegen.cuda.CudaKernels;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -17,6 +17,8 @@ import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.Objective;
+import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.failure.RunException;
@@ -25,11 +27,13 @@ import dev.symplan.runtime.tensor.SeededInputs;
 import dev.symplan.runtime.tensor.TensorDiff;
 import java.time.Duration;
 import java.util.List;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -174,6 +178,52 @@ class CollectivesOnGpuTest {
       var plan = GroupProgram.largeTwoShot(Gpus.ranks(), dtype, 5, inPlace);
       compare(plan, 200, false, "%s, in place: %s".formatted(dtype, inPlace));
     }
+  }
+
+  /** Columns, between whose rows others lie; what follows an all_reduce runs in its kernel. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "all_reduce     | ONE_SHOT    | _c10d_functional::all_reduce(p, 'sum', 'g')",
+        "all_reduce     | TWO_SHOT    | _c10d_functional::all_reduce(p, 'sum', 'g')",
+        "all_gather     | ONE_SHOT    | _c10d_functional::all_gather_into_tensor(p, RANKS, 'g')",
+        "all_gather     | PUSH        | _c10d_functional::all_gather_into_tensor(p, RANKS, 'g')",
+        "all_gather     | COPY_ENGINE | _c10d_functional::all_gather_into_tensor(p, RANKS, 'g')",
+        "reduce_scatter | ONE_SHOT    | symplan::reduce_scatter_dim(p, 'sum', 0, RANKS, 'g')",
+        "reduce_scatter | ONE_SHOT    | symplan::reduce_scatter_dim(p, 'sum', 1, RANKS, 'g')",
+        "all_to_all     | ONE_SHOT    | symplan::all_to_all_dim(p, 1, 0, RANKS, 'g')",
+        "all_to_all     | PUSH        | symplan::all_to_all_dim(p, 1, 0, RANKS, 'g')",
+        "all_to_all     | COPY_ENGINE | symplan::all_to_all_dim(p, 1, 0, RANKS, 'g')"
+      })
+  void columnsAgreeWithTheHost(String kind, Variant variant, String call) {
+    int ranks = Gpus.ranks();
+    var text =
+        """
+        graph version 1
+        group g = %s
+
+        graph columns(x: bf16[1680, 5040]) {
+          y = aten::neg(x)
+          p = aten::slice.Tensor(y, 1, 1680, 3360)
+          r = %s
+          s = aten::relu(r)
+          return s
+        }
+        """
+            .formatted(
+                IntStream.range(0, ranks).boxed().toList(),
+                call.replace("RANKS", "" + ranks).replace('\'', '"'));
+    var plan =
+        Compiler.forTarget(Target.H200_X8)
+            .with(
+                CompileOptions.DEFAULT
+                    .withObjective(Objective.TIME)
+                    .withVariants(ImmutableMap.of(kind, variant)))
+            .compile(GraphParser.parse(new SourceFile("columns.graph", text)));
+    assertThat(plan.forRank(0).collectives().getFirst().args().getFirst().reason())
+        .isEqualTo(ArgDecision.Reason.READS_ROWS);
+    compare(plan, 50, false, call);
   }
 
   static Stream<ImmutableMap<String, Variant>> mixed() {
