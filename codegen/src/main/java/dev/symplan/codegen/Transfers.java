@@ -115,7 +115,9 @@ public final class Transfers {
     return part(type, 0, type.bytes());
   }
 
-  /** Some of the elements of a tensor, by their bytes in order: whole rows where these are apart. */
+  /**
+   * Some of the elements of a tensor, by their bytes in order: whole rows where these are apart.
+   */
   private static Range part(TensorType type, long from, long bytes) {
     return bytes == 0
         ? new Range(0, 0)
@@ -343,7 +345,8 @@ public final class Transfers {
         copy(own(Role.OPERAND), own(Role.RESULT), bytes());
         return;
       }
-      var slice = Transfers.slice(bytes(), Alignment.VECTOR, size - 1, self < root ? self : self - 1);
+      var slice =
+          Transfers.slice(bytes(), Alignment.VECTOR, size - 1, self < root ? self : self - 1);
       transfers.add(
           new Copy(
               in(Role.OPERAND, root, slice),
@@ -387,9 +390,7 @@ public final class Transfers {
     /** Operands and results are cut at the same elements: where rows of the operand begin. */
     private Range reducedSlice(Collective at, TensorType type, int index) {
       long unit =
-          rows(at.operands().get(tensor).type())
-              .map(Rows::bytes)
-              .orElse((long) Alignment.VECTOR);
+          rows(at.operands().get(tensor).type()).map(Rows::bytes).orElse((long) Alignment.VECTOR);
       var cut = Transfers.slice(type.bytes(), unit, size, index);
       return Transfers.part(type, cut.offset(), cut.bytes());
     }

@@ -69,9 +69,7 @@ final class Steps {
         kind == Kind.COLLECTIVE_PERMUTE ? chain(ranks) : Permutation.NONE,
         ImmutableLongArray.of(),
         ImmutableLongArray.of(),
-        layout == Layout.ROWS
-            ? new SliceDims(gathers ? 0 : 1, gathers ? 1 : 0)
-            : SliceDims.FIRST,
+        layout == Layout.ROWS ? new SliceDims(gathers ? 0 : 1, gathers ? 1 : 0) : SliceDims.FIRST,
         ImmutableList.of(
             switch (layout) {
               case RUNS -> tensor(operand);

@@ -403,8 +403,7 @@ class RealizationTest {
       """;
 
   private static final String REDUCED = "_c10d_functional::all_reduce(c, \"sum\", \"tp\")";
-  private static final String GATHERED =
-      "_c10d_functional::all_gather_into_tensor(c, 4, \"tp\")";
+  private static final String GATHERED = "_c10d_functional::all_gather_into_tensor(c, 4, \"tp\")";
 
   @ParameterizedTest
   @CsvSource({

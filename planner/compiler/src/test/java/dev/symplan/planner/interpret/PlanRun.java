@@ -258,7 +258,10 @@ final class PlanRun {
       meeting
           .sent
           .computeIfAbsent(i, key -> new HashMap<>())
-          .put(rank, new Exchange.Sent(op, PlannedRank.flat(own.place(operand), operand, collective.spec())));
+          .put(
+              rank,
+              new Exchange.Sent(
+                  op, PlannedRank.flat(own.place(operand), operand, collective.spec())));
     }
   }
 
@@ -381,7 +384,8 @@ final class PlanRun {
                 found.put(
                     peer,
                     new Exchange.Sent(
-                        one.plan.graph().ops().get(theirs.op()), PlannedRank.flat(place, operand, theirs.spec())));
+                        one.plan.graph().ops().get(theirs.op()),
+                        PlannedRank.flat(place, operand, theirs.spec())));
               }
             });
     return found;

@@ -727,10 +727,14 @@ class PlanVerifierTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "_c10d_functional::all_reduce(n, 'sum', 'tp')         | NCCL      | has %s, but its result is laid out as r: f32[64, 32]",
-        "_c10d_functional::all_reduce(n, 'sum', 'tp')         | NCCL_SYMM | has %s, but its result is laid out as r: f32[64, 32]",
-        "_c10d_functional::all_gather_into_tensor(n, 4, 'tp') | NCCL_SYMM | moves %s, which is not contiguous",
-        "symplan::reduce_scatter_dim(n, 'sum', 0, 4, 'tp')    | NCCL_SYMM | moves %s, which is not contiguous"
+        "_c10d_functional::all_reduce(n, 'sum', 'tp')         | NCCL      | has %s, but its result"
+            + " is laid out as r: f32[64, 32]",
+        "_c10d_functional::all_reduce(n, 'sum', 'tp')         | NCCL_SYMM | has %s, but its result"
+            + " is laid out as r: f32[64, 32]",
+        "_c10d_functional::all_gather_into_tensor(n, 4, 'tp') | NCCL_SYMM | moves %s, which is not"
+            + " contiguous",
+        "symplan::reduce_scatter_dim(n, 'sum', 0, 4, 'tp')    | NCCL_SYMM | moves %s, which is not"
+            + " contiguous"
       })
   void variantThatReadsNoRows(String call, Variant variant, String message) {
     var text =
@@ -747,7 +751,8 @@ class PlanVerifierTest {
     var plan = compileReadingRows(text, variants(kind, Variant.ONE_SHOT));
     assertThat(PlanVerifier.verify(plan)).isEmpty();
     var other = PlanEdits.of(plan).collective(0, c -> PlanEdits.variant(c, variant)).plan();
-    assertThat(PlanVerifier.verify(other)).anyMatch(v -> v.message().endsWith(message.formatted("n: f32[64, 32][64, 1]")));
+    assertThat(PlanVerifier.verify(other))
+        .anyMatch(v -> v.message().endsWith(message.formatted("n: f32[64, 32][64, 1]")));
   }
 
   /** Slices whose rows are several of the operand's, with other memory between these. */

@@ -12,8 +12,8 @@ import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
-import java.util.stream.Collectors;
 import java.util.Optional;
+import java.util.stream.Collectors;
 
 /** The fingerprint of what the ranks of a plan must agree on. */
 public final class PlanDigest {
@@ -133,14 +133,7 @@ public final class PlanDigest {
 
   /** Empty if no operand is rows with other memory between them. */
   private static String rowsApart(RankPlan plan, CollectivePlan collective) {
-    return plan
-        .graph()
-        .ops()
-        .get(collective.op())
-        .collective()
-        .orElseThrow()
-        .operands()
-        .stream()
+    return plan.graph().ops().get(collective.op()).collective().orElseThrow().operands().stream()
         .flatMap(operand -> operand.tensor().rowsApart().stream())
         .map(rows -> " rows of %s, %s apart".formatted(rows.elements(), rows.pitch()))
         .collect(Collectors.joining());

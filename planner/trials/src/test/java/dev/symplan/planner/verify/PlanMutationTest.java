@@ -137,8 +137,7 @@ class PlanMutationTest {
         own.computeIfPresent("all_reduce", (_, _) -> Variant.ONE_SHOT);
       }
       var plan =
-          VerifierFixtures.compileReadingRows(
-              text, options.withVariants(ImmutableMap.copyOf(own)));
+          VerifierFixtures.compileReadingRows(text, options.withVariants(ImmutableMap.copyOf(own)));
       var oracle = new PlanOracle(plan);
       assertThat(oracle.unsafe(plan)).isEmpty();
       for (int m = 0; m < UNSAFE / 10; m++) {
@@ -175,8 +174,7 @@ class PlanMutationTest {
           return %s
         }
         """
-            .formatted(
-                several ? "p, q" : "p", call.replace('\'', '"'), several ? "p, q" : "p, b");
+            .formatted(several ? "p, q" : "p", call.replace('\'', '"'), several ? "p, q" : "p, b");
     var plan = VerifierFixtures.compile(text, CompileOptions.DEFAULT);
     assertThat(PlanVerifier.verify(plan)).isEmpty();
     var random = new Random(SEED);

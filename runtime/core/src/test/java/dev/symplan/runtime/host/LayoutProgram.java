@@ -19,8 +19,7 @@ import java.util.stream.Stream;
 /**
  * A random program of one collective whose slices are copied to another dimension before it, after
  * it, or both, in one of the ways in which programs write that. What is copied before may be a part
- * of a tensor. Some programs do a little more or a
- * little else, so that the copies must stay.
+ * of a tensor. Some programs do a little more or a little else, so that the copies must stay.
  */
 public final class LayoutProgram {
   /** What is random about a program beyond its form. */

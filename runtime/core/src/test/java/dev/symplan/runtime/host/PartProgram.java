@@ -64,8 +64,7 @@ public final class PartProgram {
     var lines = new ArrayList<String>();
     var outputs = new ArrayList<String>();
     lines.add("y = aten::neg(x)");
-    lines.add(
-        "p = aten::slice.Tensor(y, %s, %s, %s)".formatted(cut, before, before + sizes[cut]));
+    lines.add("p = aten::slice.Tensor(y, %s, %s, %s)".formatted(cut, before, before + sizes[cut]));
     lines.add("r = " + call(kind, sizes, dim, ranks, random));
     lines.add("o = _c10d_functional::wait_tensor(r)");
     if (kind.equals("all_reduce") && random.nextBoolean()) {
@@ -103,12 +102,9 @@ public final class PartProgram {
     // A slice is whole rows, or a piece of each.
     boolean found = !slices || rows(sizes, dim) == 1 || rows(sizes, dim) == rows(sizes, cut);
     boolean aligned = before * inner(sizes, cut) * item % 16 == 0;
-    boolean reads =
-        switch (variant) {
-          case ONE_SHOT, TWO_SHOT -> aligned;
-          case PUSH, COPY_ENGINE -> true;
-          default -> false;
-        };
+    boolean stores = variant == Variant.PUSH || variant == Variant.COPY_ENGINE;
+    boolean pulls = variant == Variant.ONE_SHOT || variant == Variant.TWO_SHOT;
+    boolean reads = stores || (pulls && aligned);
     return new Drawn(text, kind, variant, ranks, apart && found && reads);
   }
 
@@ -145,5 +141,4 @@ public final class PartProgram {
         .mapToLong(i -> sizes[i])
         .reduce(1, (a, b) -> a * b);
   }
-
 }

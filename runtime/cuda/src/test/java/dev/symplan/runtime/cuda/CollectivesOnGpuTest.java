@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
-import dev.symplan.codegen.cuda.CudaKernels.LaunchShape;
 import dev.symplan.codegen.cuda.CudaKernels;
+import dev.symplan.codegen.cuda.CudaKernels.LaunchShape;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;

@@ -41,8 +41,7 @@ public final class Analyses {
    * @param fuse whether elementwise ops may run as one step
    * @param layouts when collectives take operands whose rows are apart as they lie
    */
-  public Analyses(
-      Graph graph, SpaceChoice spaces, CostModel costs, boolean fuse, Mode layouts) {
+  public Analyses(Graph graph, SpaceChoice spaces, CostModel costs, boolean fuse, Mode layouts) {
     this.graph = graph;
     this.spaces = spaces;
     this.costs = costs;

@@ -213,9 +213,7 @@ final class FoldableLayouts {
     return Traversal.of(ops.get(reader), aliases)
         .filter(copy -> copy.offset() == 0 && !copy.loops().isEmpty())
         .filter(
-            copy ->
-                copy.loops()
-                    .equals(sideBySide(copy.loops().getFirst().rounds(), whole, ranks)))
+            copy -> copy.loops().equals(sideBySide(copy.loops().getFirst().rounds(), whole, ranks)))
         .map(copy -> new Copy(reader, copy.loops().getFirst().rounds(), ops.get(reader).result()));
   }
 

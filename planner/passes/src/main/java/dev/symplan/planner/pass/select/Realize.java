@@ -136,10 +136,7 @@ final class Realize {
               : differs && (slot.free() || !needed) ? Reason.RANKS_DIFFER : slot.reason();
     } else {
       realization = needed ? Realization.ZERO_COPY : Realization.NOT_NEEDED;
-      reason =
-          apart
-              ? Reason.READS_ROWS
-              : needed ? slot.reason() : Reason.VARIANT_READS_ANYWHERE;
+      reason = apart ? Reason.READS_ROWS : needed ? slot.reason() : Reason.VARIANT_READS_ANYWHERE;
     }
     var cause =
         reason == Reason.READS_ROWS

@@ -348,9 +348,7 @@ public final class Select {
     var spec = VariantSpec.of(kind, variant);
     // Kernels find a peer's rows where the rank has its own.
     boolean apart = slot.rows().isPresent() && (!spec.readsRows() || differs);
-    return slot.always()
-        || apart
-        || (spec.needsSymmetric(result) && (!slot.free() || differs));
+    return slot.always() || apart || (spec.needsSymmetric(result) && (!slot.free() || differs));
   }
 
   /** For each operand, whether the ranks' graphs place it in different ways. */
