@@ -132,7 +132,7 @@ public final class OperandConstraints {
     var type = collective.operands().get(index).tensor();
     return type.rowsApart()
         .filter(_ -> collective.results().get(index).tensor().isContiguous())
-        .filter(rows -> layouts != Mode.OFF)
+        .filter(_ -> layouts != Mode.OFF)
         .filter(rows -> layouts == Mode.ON || isLong(rows, type.dtype().bytes()))
         .filter(rows -> hasSlices(collective, type, rows));
   }
