@@ -269,7 +269,7 @@ final class CollectiveRules {
     if (!known || !collective.spec().readsRows() || operand.numel() == 0) {
       return false;
     }
-    for (int inner = 1; inner < operand.rank(); inner++) {
+    for (int inner = 1; inner <= operand.rank(); inner++) {
       if (hasRowsFrom(operand, inner)) {
         return !sliced
             || before(operand, dim) == 1

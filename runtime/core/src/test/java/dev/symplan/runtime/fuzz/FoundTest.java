@@ -5,6 +5,8 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import org.junit.jupiter.api.Test;
 
 /** What {@code FuzzTest} found, one test for each mistake. */
@@ -121,5 +123,20 @@ class FoundTest {
         """,
         CompileOptions.DEFAULT,
         ImmutableMap.of("index", new Fill(Fill.Kind.INDEX, 1)));
+  }
+
+  @Test
+  void elementsThatLieApartAreRowsOfOne() {
+    check(
+        """
+        group g = [0, 1]
+        graph fuzz(x: i8[3][2], y: f32[4, 3][6, 2]) {
+          a = symplan::all_gather_dim(x, 0, 2, "g")
+          b = _c10d_functional::all_to_all_single(y, [], [], "g")
+          return a, b
+        }
+        """,
+        CompileOptions.DEFAULT.withRewrites(
+            new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF)));
   }
 }
