@@ -34,14 +34,19 @@ final class Bytes {
     if (length == 0) {
       return;
     }
-    long at = begin;
-    for (var entry : pieces.tailMap(pieces.floorKey(begin)).entrySet()) {
-      long inside = at - entry.getKey();
-      long count = Math.min(entry.getValue().length() - inside, begin + length - at);
-      Piece.append(found, entry.getValue().part(inside, count));
-      at += count;
-      if (at == begin + length) {
-        break;
+    var first = pieces.floorEntry(begin);
+    long inside = begin - first.getKey();
+    long count = Math.min(first.getValue().length() - inside, length);
+    Piece.append(found, first.getValue().part(inside, count));
+    long at = begin + count;
+    if (count < length) {
+      for (var next : pieces.tailMap(at).values()) {
+        count = Math.min(next.length(), begin + length - at);
+        Piece.append(found, next.part(0, count));
+        at += count;
+        if (at == begin + length) {
+          break;
+        }
       }
     }
   }
