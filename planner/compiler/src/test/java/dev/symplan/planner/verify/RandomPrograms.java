@@ -155,7 +155,7 @@ public final class RandomPrograms {
             .withPrefetch(prefetch);
     return new Planned(
         program,
-        seed % 10 == 3
+        seed % 5 == 3
             ? inLeastMemory(program, target, usual)
             : plan(program, target, usual, seed % 5 == 2));
   }
