@@ -101,7 +101,11 @@ record CudaExpr(String type, Function<String, String> params) {
       case Infix infix -> infix(infix, apply);
       case Primitive.Function function -> function(function, apply);
       case FloatFunction function when !isInteger() ->
-          function(function == FloatFunction.NDTRI ? "normcdfinv" : function.symbol(), apply);
+          switch (function) {
+            case LGAMMA -> lgamma(apply);
+            case NDTRI -> function("normcdfinv", apply);
+            default -> function(function.symbol(), apply);
+          };
       case FloatFunction _, Fold _, Scan _, Known _ -> none(primitive);
     };
   }
@@ -163,6 +167,12 @@ record CudaExpr(String type, Function<String, String> params) {
   private Text divided(Expr.Apply apply, String byMinusOne, String byOthers) {
     var text = "%2$s == 0 ? (__trap(), %1$s) : %2$s == -1 ? " + byMinusOne + " : " + byOthers;
     return new Text(text.formatted(within(apply, 0, CAST), within(apply, 1, CAST)), TERNARY);
+  }
+
+  /** In f64 always, as CUDA's {@code lgammaf} loses digits between -10 and -2. */
+  private Text lgamma(Expr.Apply apply) {
+    var x = text(apply.args().getFirst()).text();
+    return new Text("(%s)lgamma((double)(%s))".formatted(type, x), CAST);
   }
 
   private static Text none(Primitive primitive) {

@@ -68,14 +68,10 @@ final class ProductLowering {
     double alpha = arguments.number("alpha").doubleValue();
     var result = arguments.result();
     var self = Moves.expand(arguments.tensor("self"), result.type().sizes());
-    if (arguments.tensor(left).type().size(result.type().rank() - 1) == 0) {
-      if (beta == 0) {
-        steps.addAll(PositionOps.fill(rank, arguments, arguments.result(), 0));
-      } else if (beta == 1) {
-        steps.addAll(Moves.copy(rank, arguments, self, result));
-      } else {
-        throw arguments.unsupported(
-            "%s of no columns with beta = %s".formatted(arguments.name(), beta));
+    if (alpha == 0 || arguments.tensor(left).type().size(result.type().rank() - 1) == 0) {
+      // cuBLASLt multiplies by an alpha of 0, which makes NaN of infinite factors.
+      if (result.type().numel() > 0) {
+        addPlain(arguments.tensor(left), arguments.tensor(right), 0, beta, self);
       }
     } else if (beta == 0) {
       product(arguments.tensor(left), arguments.tensor(right), alpha, 0, result, Optional.empty());
@@ -148,29 +144,32 @@ final class ProductLowering {
   }
 
   /** Each element by itself, for what BLAS does not take. */
-  private DeviceStep plain(
+  private void addPlain(
       TensorRef left, TensorRef right, double alpha, double beta, TensorRef addend) {
     var dtype = arguments.result().type().dtype();
     var type = CTypes.computed(dtype);
-    return plain(
-        left,
-        right,
-        type,
-        (kernel, indices) -> {
-          // As in BLAS, nothing times alpha is nothing, whatever the factors are.
-          var value =
-              alpha == 0
-                  ? "0"
-                  : alpha == 1 ? "sum" : "%s * sum".formatted(PositionKernel.number(dtype, alpha));
-          return beta == 0
-              ? value
-              : "%s + %s * (%s)%s"
-                  .formatted(
-                      value,
-                      PositionKernel.number(dtype, beta),
-                      type,
-                      kernel.value(addend, indices));
-        });
+    steps.add(
+        plain(
+            left,
+            right,
+            type,
+            (kernel, indices) -> {
+              // As in BLAS, nothing times alpha is nothing, whatever the factors are.
+              var value =
+                  alpha == 0
+                      ? "0"
+                      : alpha == 1
+                          ? "sum"
+                          : "%s * sum".formatted(PositionKernel.number(dtype, alpha));
+              return beta == 0
+                  ? value
+                  : "%s + %s * (%s)%s"
+                      .formatted(
+                          value,
+                          PositionKernel.number(dtype, beta),
+                          type,
+                          kernel.value(addend, indices));
+            }));
   }
 
   /**
@@ -373,7 +372,7 @@ final class ProductLowering {
       return;
     }
     if (!isForBlas(left) || !isForBlas(right) || !isForBlas(result)) {
-      steps.add(plain(left, right, alpha, beta, addend));
+      addPlain(left, right, alpha, beta, addend);
       return;
     }
     int first = result.type().rank() - 2;

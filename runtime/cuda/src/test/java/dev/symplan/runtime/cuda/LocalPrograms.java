@@ -632,7 +632,16 @@ final class LocalPrograms {
             "n = aten::addmm(b, x, y)",
             "o = aten::addmm(c, x, y, beta=0.5, alpha=2)",
             "p = aten::addmm(d, x, y)",
-            "q = aten::addmm(b, x, y, beta=3)"),
+            "q = aten::addmm(b, x, y, beta=3)",
+            // Nothing times infinite factors adds nothing, and neither do no columns.
+            "i = aten::mul.Scalar(x, 1e38)",
+            "j = aten::mul.Scalar(i, 1e38)",
+            "r = aten::addmm(b, j, y, alpha=0)",
+            "s = aten::addmm(c, j, y, beta=0.5, alpha=0.0)",
+            "t = aten::addmm(c, j, y, beta=0, alpha=0)",
+            "u = aten::slice.Tensor(x, 1, 0, 0)",
+            "v = aten::slice.Tensor(y, 0, 0, 0)",
+            "w = aten::addmm(c, u, v, beta=2)"),
         // Few rows of a large matrix: of one tile and several, full and not.
         few("bf16", 5, 1030, 1152),
         few("f16", 16, 1024, 1024),
