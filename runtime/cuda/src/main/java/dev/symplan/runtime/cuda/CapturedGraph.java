@@ -24,12 +24,12 @@ final class CapturedGraph implements AutoCloseable {
     var graph = new CUgraph_st();
     try {
       enqueue.run();
-    } finally {
-      int status = cudart.cudaStreamEndCapture(origin, graph);
-      if (graph.isNull()) {
-        check.runtime(status, "cudaStreamEndCapture");
-      }
+    } catch (RuntimeException e) {
+      // What failed invalidated the capture: its end only repeats that.
+      cudart.cudaStreamEndCapture(origin, graph);
+      throw e;
     }
+    check.runtime(cudart.cudaStreamEndCapture(origin, graph), "cudaStreamEndCapture");
     check.runtime(cudart.cudaGraphInstantiate(executable, graph, 0), "cudaGraphInstantiate");
     check.runtime(cudart.cudaGraphDestroy(graph), "cudaGraphDestroy");
     check.runtime(cudart.cudaGraphUpload(executable, origin), "cudaGraphUpload");

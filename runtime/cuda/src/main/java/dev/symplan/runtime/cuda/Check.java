@@ -45,10 +45,6 @@ record Check(int rank) {
     return made;
   }
 
-  void destroy(cublasLtContext handle) {
-    blas(cublas.cublasLtDestroy(handle), "cublasLtDestroy");
-  }
-
   void nccl(int status, String call) {
     if (status != nccl.ncclSuccess) {
       throw failed(call, nccl.ncclGetErrorString(status).getString());

@@ -4,6 +4,7 @@ import dev.symplan.codegen.Address;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.planner.plan.StreamKind;
+import dev.symplan.runtime.cuda.library.HandlePool;
 import dev.symplan.runtime.failure.RunException;
 import java.util.Optional;
 import org.bytedeco.cuda.cublas.cublasLtContext;
@@ -16,6 +17,8 @@ import org.bytedeco.javacpp.Pointer;
  * that all ranks take the same. All products of a GPU are in one stream and share one workspace.
  */
 final class CublasProducts {
+  static final HandlePool<cublasLtContext> HANDLES = new HandlePool<>();
+
   private final Gpu gpu;
   private final Check check;
   private final Locations locations;
@@ -37,10 +40,10 @@ final class CublasProducts {
   private cublasLtContext handle() {
     return handle.orElseGet(
         () -> {
-          var made = check.createBlas();
-          gpu.onClose(() -> check.destroy(made));
-          handle = Optional.of(made);
-          return made;
+          var taken = HANDLES.take(gpu.device(), check::createBlas);
+          gpu.onClose(() -> HANDLES.giveBack(gpu.device(), taken));
+          handle = Optional.of(taken);
+          return taken;
         });
   }
 

@@ -148,7 +148,10 @@ final class Preparation {
         () -> {
           var made =
               new CudnnAttention(
-                  gpu.stream(StreamKind.COMPUTE), MAX_ATTENTION_WORKSPACE, DevicePointer::new);
+                  gpu.device(),
+                  gpu.stream(StreamKind.COMPUTE),
+                  MAX_ATTENTION_WORKSPACE,
+                  DevicePointer::new);
           gpu.onClose(made::close);
           cudnn = Optional.of(made);
           return made;

@@ -70,7 +70,7 @@ final class ProductTimer {
     var measured = new TreeMap<String, ProductAlgorithm>();
     var check = gpu.check();
     var timer = new AlgorithmTimer(gpu);
-    var handle = check.createBlas();
+    var handle = CublasProducts.HANDLES.take(gpu.device(), check::createBlas);
     try {
       for (var product : products) {
         var shape = ProductShape.of(product);
@@ -84,7 +84,7 @@ final class ProductTimer {
         }
       }
     } finally {
-      check.destroy(handle);
+      CublasProducts.HANDLES.giveBack(gpu.device(), handle);
     }
     var found = new ProductChoices(machine, ImmutableSortedMap.copyOf(measured));
     CACHE.add(found);

@@ -18,13 +18,14 @@ import org.junit.jupiter.api.Test;
 
 /**
  * Random programs over all ops that GPUs run: a GPU against the host. More, or others, with {@code
- * -Dsymplan.graphs=N -Dsymplan.seed=N}.
+ * -Dsymplan.graphs=N -Dsymplan.seed=N}; of some ops only with {@code -Dsymplan.ops=REGEX}.
  */
 @Tag("gpu")
 class RandomProgramsOnGpuTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(30);
   private static final long SEED = Fuzz.seed(20_261_123_000L);
   private static final int PROGRAMS = Integer.getInteger("symplan.graphs", 5_000);
+  private static final String OPS = System.getProperty("symplan.ops", ".*");
   private static final int THREADS = Integer.getInteger("symplan.threads", 8);
   private static final int MAX_FINDINGS = 20;
 
@@ -40,7 +41,10 @@ class RandomProgramsOnGpuTest {
 
   @Test
   void eachOpGivesWhatTheHostGives() throws InterruptedException {
-    var all = LocalProgram.ops();
+    var all =
+        LocalProgram.ops().stream()
+            .filter(op -> op.name().toString().matches(OPS))
+            .collect(ImmutableList.toImmutableList());
     var next = new AtomicLong(SEED);
     var threads = new ArrayList<Thread>();
     for (int i = 0; i < THREADS; i++) {

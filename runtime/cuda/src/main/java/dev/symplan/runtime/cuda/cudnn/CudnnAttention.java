@@ -7,6 +7,7 @@ import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Scores;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.cuda.cudnn.AttentionGraphs.Built;
+import dev.symplan.runtime.cuda.library.HandlePool;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -58,22 +59,34 @@ public final class CudnnAttention implements AutoCloseable {
     }
   }
 
-  private final cudnnContext handle = new cudnnContext();
+  private static final HandlePool<cudnnContext> HANDLES = new HandlePool<>();
+
+  private final int device;
+  private final cudnnContext handle;
   private final long maxWorkspace;
   private final LongFunction<Pointer> pointers;
   private final Map<Key, Optional<Planned>> plans = new HashMap<>();
   private final List<OperationGraph> graphs = new ArrayList<>();
 
   /**
+   * @param device the current GPU, as this process counts them
    * @param maxWorkspace bytes that one call may need beside its tensors
    * @param pointers to locations in the GPU's memory
    * @throws CudnnException when cuDNN cannot be used on the current GPU
    */
-  public CudnnAttention(CUstream_st stream, long maxWorkspace, LongFunction<Pointer> pointers) {
+  public CudnnAttention(
+      int device, CUstream_st stream, long maxWorkspace, LongFunction<Pointer> pointers) {
+    this.device = device;
     this.maxWorkspace = maxWorkspace;
     this.pointers = pointers;
-    CudnnException.check(cudnn.cudnnCreate(handle), "cudnnCreate");
+    this.handle = HANDLES.take(device, CudnnAttention::createHandle);
     CudnnException.check(cudnn.cudnnSetStream(handle, stream), "cudnnSetStream");
+  }
+
+  private static cudnnContext createHandle() {
+    var made = new cudnnContext();
+    CudnnException.check(cudnn.cudnnCreate(made), "cudnnCreate");
+    return made;
   }
 
   /**
@@ -155,6 +168,6 @@ public final class CudnnAttention implements AutoCloseable {
   @Override
   public void close() {
     graphs.forEach(OperationGraph::close);
-    CudnnException.check(cudnn.cudnnDestroy(handle), "cudnnDestroy");
+    HANDLES.giveBack(device, handle);
   }
 }
