@@ -172,7 +172,7 @@ public final class Agreement {
    * @param terms each rank's
    */
   public static Optional<String> firstDifference(List<? extends List<Term>> terms) {
-    // What all have in common ends with a digest, which says the least.
+    // A part that all have ends with a digest, which says the least.
     return commonDifference(terms, 0, 1)
         .or(() -> meetingDifference(terms))
         .or(() -> commonDifference(terms, 1, Integer.MAX_VALUE));

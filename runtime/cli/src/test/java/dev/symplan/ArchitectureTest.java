@@ -9,7 +9,7 @@ import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
 
-/** What the modules of the build, each of which sees only those below it, leave open. */
+/** Rules that the modules of the build, each of which sees only those below it, leave open. */
 @AnalyzeClasses(packages = "dev.symplan", importOptions = ArchitectureTest.MainClasses.class)
 class ArchitectureTest {
 

@@ -104,7 +104,7 @@ public final class DeviceLowering {
   }
 
   private static Optional<Neighbours> neighbours(List<Instruction> instructions, int index) {
-    // What may run in the kernel of the collective before it does so on some ranks, maybe.
+    // An op that may run in the kernel of the collective before it does so on some ranks, maybe.
     boolean behind =
         index > 0
             && instructions.get(index - 1) instanceof Collective before

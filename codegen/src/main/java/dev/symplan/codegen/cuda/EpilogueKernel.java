@@ -108,9 +108,7 @@ final class EpilogueKernel {
           }
       """;
 
-  /**
-   * What the ranks' blocks of one number do with the rows that have the same ones in all slices.
-   */
+  /** The ranks' blocks of one number reduce the rows that have the same numbers in all slices. */
   private static final String REDUCE_SLICE =
       """
         for (long long turn = blockIdx.x; turn < PER; turn += gridDim.x) {

@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What goes into the streams for each sample, with its kernels, and that these compile. */
+/** The work in the streams for each sample, with its kernels, and that these compile. */
 class KernelTextsTest {
   private static final Path SAMPLES = Path.of(System.getProperty("symplan.root"), "samples");
 

@@ -24,7 +24,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What the planner counts as launches is what code generation makes. */
+/** Code generation makes as many launches as the planner counts. */
 class PredictedLaunchesTest {
 
   private static ImmutableList<DeviceStep> steps(

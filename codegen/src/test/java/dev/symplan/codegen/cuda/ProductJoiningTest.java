@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What shares a launch, and what must not. */
+/** Products that share a launch, and products that must not. */
 class ProductJoiningTest {
   private static final ConstantInputs CONSTANTS = ConstantInputs.of(List.of());
   private static final int VECTORS = 4;
@@ -206,7 +206,7 @@ class ProductJoiningTest {
     }
   }
 
-  /** What blocks read of the input, and of each other's results, must be there still. */
+  /** Rows of the input that blocks read, and of each other's results, must be there still. */
   @ParameterizedTest
   @CsvSource({"0", "1048574", "1048578", "1097726", "2046", "2097154"})
   void elementwiseOpsThatOverwriteStayApart(long out) {

@@ -67,7 +67,7 @@ class BuiltinOpsTest {
     return spec.name().name().matches("_low_contention_.*|fused_.*");
   }
 
-  /** What writes into an argument may not be dropped or run twice. */
+  /** An op that writes into an argument may not be dropped or run twice. */
   @ParameterizedTest
   @MethodSource("specs")
   void opsThatWriteHaveSideEffects(OpSpec spec) {

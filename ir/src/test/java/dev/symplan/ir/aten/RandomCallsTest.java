@@ -38,7 +38,7 @@ class RandomCallsTest {
   private final Random random = new Random(SEED);
   private int nextId;
 
-  /** What most tensors of a call are, so that some calls get further than their first check. */
+  /** The type of most tensors of a call, so that some calls get further than their first check. */
   private TensorType usual = TensorType.contiguous(DType.F32);
 
   static Stream<OpSpec> specs() {

@@ -99,7 +99,7 @@ class RankAgreementTest {
       return c
       """;
 
-  /** What stages of a pipeline do by themselves is their own affair, but not where they meet. */
+  /** Stages of a pipeline may do as they like by themselves, but not where they meet. */
   @Test
   void ranksThatDoNotMeetMayHaveOtherCollectives() {
     var other =

@@ -197,7 +197,7 @@ public final class Cuts {
           }
         }
       }
-      // What nothing takes is an input of the first graph.
+      // A tensor that nothing takes is an input of the first graph.
       takes.getFirst().addAll(inputs);
       for (int g = 0; g < ends.length; g++) {
         for (var value : takes.get(g)) {

@@ -67,7 +67,7 @@ public final class MadeUpPieces {
     var scaled = define("aten::mul.Tensor(%s, %s)".formatted(joined, pick(List.of("y", "s", "w"))));
     var last = define("aten::%s(%s, %s)".formatted(pick(BINARY), before, scaled));
     var outputs = new ArrayList<>(List.of(maybeUnary(last)));
-    // What is in memory, too.
+    // A piece may be in memory, too.
     for (var other : List.of(before, joined, scaled)) {
       if (random.nextInt(8) == 0 && other.startsWith("v")) {
         outputs.add(other);

@@ -16,7 +16,7 @@ import java.util.concurrent.TimeUnit;
 public final class Tools {
   private static final long PATIENCE_SECONDS = 300;
 
-  /** What is done with a folder. */
+  /** A task in a folder. */
   public interface Work<T> {
     T in(Path folder) throws IOException;
   }

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class GraphRoundTripTest {
   private static final OpRegistry REGISTRY = TestOps.registry();
 
-  /** What a text that uses the op says of it. */
+  /** The op's declaration, as a text that uses it repeats it. */
   private static final String OPAQUE =
       "\nop test::opaque(Tensor input, *, str? name=None) -> (Tensor, Tensor)\n";
 
@@ -170,7 +170,7 @@ class GraphRoundTripTest {
     assertThat(GraphPrinter.print(parse(joined))).isEqualTo(text);
   }
 
-  /** What docs/language.md lists as printed otherwise than written. */
+  /** Forms that docs/language.md lists as printed otherwise than written. */
   @ParameterizedTest
   @ValueSource(
       strings = {

@@ -33,7 +33,7 @@ import java.util.OptionalInt;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** What plans take that are made for time, for memory, or for both. */
+/** Time and memory of plans that are made for time, for memory, or for both. */
 class ObjectiveOptionsTest {
   private static final Path SAMPLES = Path.of(System.getProperty("symplan.root"), "samples");
   private static final long SEED = 20_261_123;
@@ -59,7 +59,7 @@ class ObjectiveOptionsTest {
       }
       """;
 
-  /** What overlap gains is next to nothing here. */
+  /** Overlap gains next to nothing here. */
   private static final String LITTLE_TO_HIDE =
       """
       graph version 1

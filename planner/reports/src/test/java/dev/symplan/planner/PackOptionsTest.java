@@ -161,7 +161,7 @@ class PackOptionsTest {
     return IntStream.range(0, count).mapToObj(i -> prefix + i).collect(Collectors.joining(", "));
   }
 
-  /** What else reads the packed result needs it as it is. */
+  /** Another reader of the packed result needs it as it is. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -178,7 +178,7 @@ class PackOptionsTest {
     assertThat(ops(plan)).doesNotContain(GATHER);
   }
 
-  /** What is packed for something else as well is gathered from there. */
+  /** A tensor that is also packed for something else is gathered from there. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

@@ -15,11 +15,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What large graphs cost, counted rather than timed. */
+/** The cost of large graphs, counted rather than timed. */
 class ScaleTest {
   private static final CompileOptions OPTIONS = CompileOptions.DEFAULT.withRanks(8);
 
-  /** What n·log n grows by from one size to four times as many ops, with some room. */
+  /** The growth of n·log n from one size to four times as many ops, with some room. */
   private static final double MAX_GROWTH = 5;
 
   private static Plan compile(Program program) {

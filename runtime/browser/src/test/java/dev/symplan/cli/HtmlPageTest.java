@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** What the page of a plan shows, by mouse and by keyboard; what is true comes from the report. */
+/** Looks at the page of a plan by mouse and by keyboard. The report says what is true. */
 @InChromium
 class HtmlPageTest {
 
@@ -116,7 +116,7 @@ class HtmlPageTest {
     assertThat(details)
         .containsText(Pattern.compile("\\b%s\\b".formatted(buffer.get("first").intValue())));
     assertThat(details).containsText(buffer.get("use_names").get(0).textValue());
-    // What an op that reads it gives is a neighbour of it.
+    // Results of an op that reads it are its neighbours.
     var reader = buffer.get("use_names").get(0).textValue();
     var made =
         buffers.stream()
@@ -197,7 +197,7 @@ class HtmlPageTest {
     page.mouse().wheel(0, -400);
     page.page().waitForFunction("() => !symplan.fit");
     assertThat(page.span()).isLessThan(whole);
-    // What is under the pointer stays there.
+    // The step under the pointer stays there.
     var after = page.box("step", step);
     assertThat(after.width()).isGreaterThan(before.width());
     assertThat((x - after.x()) / after.width()).isCloseTo(1.0 / 3, within(0.02));
@@ -207,7 +207,7 @@ class HtmlPageTest {
     page.mouse().move(x - 100, y);
     page.mouse().up();
     assertThat(page.from()).isGreaterThan(from);
-    // What was dragged is not selected.
+    // Dragging selects nothing.
     assertThat(page.state("selected").isNull()).isTrue();
 
     page.find("zoom-out").click();

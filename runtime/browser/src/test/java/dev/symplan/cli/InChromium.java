@@ -65,7 +65,7 @@ import org.junit.jupiter.api.extension.ParameterResolver;
     }
   }
 
-  /** What JUnit calls. */
+  /** A test, as JUnit calls it. */
   final class Extension implements ExecutionCondition, ParameterResolver, AfterEachCallback {
     private static final Namespace NAMESPACE = Namespace.create(InChromium.class);
     private static final int OLDEST_NODE = 20;

@@ -41,7 +41,7 @@ class PageOffsetsTest {
     var seen = box(page, workspace);
     assertThat(seen.height()).isGreaterThan(12);
     assertThat(box(page, large).height()).isLessThan(5 * box(page, gate).height());
-    // What is not shortened has one scale.
+    // Offsets that are not shortened have one scale.
     assertThat(box(page, gate).height() / seen.height())
         .isCloseTo(
             gate.get("bytes").doubleValue() / workspace.get("bytes").doubleValue(),

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What the tests of pages hold against a page. */
+/** Expectations that the tests of pages hold against a page. */
 @InChromium
 class TabTest {
   @TempDir private Path folder;

@@ -99,7 +99,7 @@ class CheckpointRunTest {
     assertThat(ran.out()).isEmpty();
   }
 
-  /** What is wrong, how, and what the error says of it. */
+  /** A kind of damage, and the error that names it. */
   private record Damage(String file, String content, String... said) {}
 
   private static final String INDEX = "checkpoint/model.safetensors.index.json";

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 class CompletionCommandTest {
   @TempDir private Path folder;
 
-  /** What Bash offers after some words, of which the last one is to be completed. */
+  /** The words that Bash offers after some words, of which the last one is to be completed. */
   private List<String> offered(String... words) throws IOException, InterruptedException {
     var out = new ByteArrayOutputStream();
     try (var stream = new PrintStream(out, false, StandardCharsets.UTF_8)) {

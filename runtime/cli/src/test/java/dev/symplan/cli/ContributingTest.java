@@ -28,7 +28,7 @@ class ContributingTest {
   private static final Pattern PROPERTY = Pattern.compile("-D([\\w.]+)(?:=(.*))?");
   private static final Pattern MEMBER = Pattern.compile("([A-Z]\\w*)[.#](\\w+)");
 
-  /** What Maven and its plugins define, rather than this project. */
+  /** Properties that Maven and its plugins define, rather than this project. */
   private static final ImmutableSet<String> OF_MAVEN =
       ImmutableSet.of(
           "mvn",
@@ -58,7 +58,7 @@ class ContributingTest {
 
   @TempDir private Path folder;
 
-  /** What a build makes, and what hidden folders hold, is not named by its last part. */
+  /** Files that a build makes, or that hidden folders hold, are not named by their last part. */
   @BeforeAll
   static void listFiles() throws IOException {
     try (var tops = Files.list(ROOT)) {

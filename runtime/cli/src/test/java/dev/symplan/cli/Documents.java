@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** What people read: the pages at the top of the project, and those of docs. */
+/** The pages that people read: those at the top of the project, and those of docs. */
 final class Documents {
   static final Path ROOT = Path.of(System.getProperty("symplan.root", "../.."));
   private static final Pattern CONTINUED = Pattern.compile("\\\\\\n\\s*");

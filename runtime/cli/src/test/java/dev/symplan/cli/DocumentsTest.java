@@ -21,7 +21,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What README, CONTRIBUTING and the pages of docs name is there, and their commands run. */
+/**
+ * Everything that README, CONTRIBUTING and the pages of docs name is there, and their commands run.
+ */
 class DocumentsTest {
   private static final Pattern LINK = Pattern.compile("\\[([^\\]]*)]\\(([^)\\s]+)\\)");
   private static final Pattern HEADING = Pattern.compile("^#+ (.*)$", Pattern.MULTILINE);

@@ -78,7 +78,7 @@ class HostileCommandsTest {
           "\u0000",
           "ü");
 
-  /** What is put in the place of a token. */
+  /** A text that is put in the place of a token. */
   private static final ImmutableList<String> WORDS =
       ImmutableList.of(
           "-1",

@@ -49,7 +49,7 @@ class ImportCommandTest {
     }
   }
 
-  /** What import writes, compile must be able to read. */
+  /** Compile must be able to read all that import writes. */
   @Test
   void groupsWithoutANameAreRefused() throws IOException {
     var text =

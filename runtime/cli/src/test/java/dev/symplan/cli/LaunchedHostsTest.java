@@ -55,7 +55,7 @@ class LaunchedHostsTest {
         .contains("ok: all 3 outputs agree");
   }
 
-  /** What the user says counts, and a plan is what it is. */
+  /** The user's word counts, and a plan stays as it is. */
   @Test
   void otherHostsThatAreAskedForAreRefused() throws IOException {
     var graph = Files.writeString(folder.resolve("sum.graph"), GRAPH).toString();

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Timeout;
 class LaunchedRunTest {
   private static final int RANKS = 3;
 
-  /** What one process does, by the world that it is in. */
+  /** One process's part, by the world that it is in. */
   @FunctionalInterface
   private interface Work extends ToIntBiFunction<World, Console> {}
 

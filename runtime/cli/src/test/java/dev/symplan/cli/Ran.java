@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.function.ToIntFunction;
 
-/** What came of a command: its exit code, and what it printed. */
+/** The end of a command: its exit code, and its output. */
 record Ran(int code, String out, String err) {
 
   /** Runs one command of the command line. */

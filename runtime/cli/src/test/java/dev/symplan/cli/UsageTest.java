@@ -12,7 +12,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What commands say of themselves, and what they call things. */
+/** The help of commands, and their words for things. */
 class UsageTest {
   private static final Path SAMPLE =
       Path.of(System.getProperty("symplan.root", "../..")).resolve("samples/tp_mlp.graph");

@@ -20,7 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What is said of plan files that were changed: how it goes wrong, event by event. */
+/** Changed plan files are refused with the way they go wrong, event by event. */
 class VerifyCommandTest {
   private static final ObjectMapper JSON = new ObjectMapper();
 

@@ -246,7 +246,7 @@ final class Promela {
         .formatted(c.group(), i, parts.get(i).size());
   }
 
-  /** What reduces reads all that it needs before it writes; a copy reads for each target. */
+  /** A reduction reads all that it needs before it writes; a copy reads for each target. */
   private List<String> lines(int rank, Collective c, Transfer transfer, int found, int tag) {
     var lines = new ArrayList<String>();
     switch (transfer) {

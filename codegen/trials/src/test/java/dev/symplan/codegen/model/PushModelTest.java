@@ -35,7 +35,7 @@ class PushModelTest {
 
   private static final int COLLECTIVES = 4;
 
-  /** What keeps packets of one collective apart from those of others. */
+  /** The mark that keeps packets of one collective apart from those of others. */
   private enum Scheme {
     /** Halves take turns, and what was taken is emptied before the next collective begins. */
     ALTERNATING,

@@ -6,7 +6,7 @@ import dev.symplan.planner.machine.VariantSpec;
 import java.util.List;
 
 /**
- * What every rank does, over and over: local reads and writes of buffers that all ranks have, and
+ * The work of every rank, over and over: local reads and writes of buffers that all ranks have, and
  * collectives on them.
  *
  * @param groups by name, the ranks of each part

@@ -25,7 +25,7 @@ import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/** What each rank of a group does in a collective of one small tensor; the first is the root. */
+/** Each rank's work in a collective of one small tensor; the first rank is the root. */
 final class Steps {
   private Steps() {}
 

@@ -33,11 +33,11 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 class VariantModelTest {
 
-  /** What meets by itself, in NCCL or a custom op, or alone. */
+  /** Variants that meet by themselves, in NCCL or a custom op, or not at all. */
   private static final ImmutableSet<Variant> WITHOUT_MODELS =
       Sets.immutableEnumSet(Variant.LOCAL, Variant.NCCL, Variant.CUSTOM);
 
-  /** What some variants of a kind have in common. */
+  /** The common part of some variants of a kind. */
   private record Case(Kind kind, List<Variant> variants) {
     private VariantSpec spec() {
       return VariantSpec.of(kind, variants.getFirst());

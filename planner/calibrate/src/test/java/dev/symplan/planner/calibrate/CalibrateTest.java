@@ -36,7 +36,9 @@ class CalibrateTest {
   private static final Path FIGURES =
       Path.of(System.getProperty("symplan.root", "..")).resolve("docs/figures");
 
-  /** What the built-in target is made of, in the order of the command in docs/targets.md. */
+  /**
+   * The measurements behind the built-in target, in the order of the command in docs/targets.md.
+   */
   private static final List<Path> MEASURED =
       List.of(FIGURES.resolve("collectives-4xh200.csv"), FIGURES.resolve("collectives-2xh200.csv"));
 

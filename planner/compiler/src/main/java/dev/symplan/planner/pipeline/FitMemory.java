@@ -111,7 +111,7 @@ final class FitMemory extends GraphPass {
     if (near.get(GIVEN_UP).isEmpty() && needed(near) <= limit) {
       return near.with(LEAST, OptionalLong.empty());
     }
-    // What it takes if all that can go does.
+    // The memory that the plan takes if all that can go does.
     var lowest = lower(state, 0, 0, true, context);
     if (needed(lowest) > limit) {
       throw tooLarge(lowest, limit);

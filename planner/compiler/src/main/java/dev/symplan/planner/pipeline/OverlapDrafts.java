@@ -35,7 +35,7 @@ final class OverlapDrafts {
   private final SelectVariants select = new SelectVariants();
   private final PassContext context;
 
-  /** What drafts without overlap are made of; analyses are equal only to themselves. */
+  /** The sources of drafts without overlap; analyses are equal only to themselves. */
   private record Made(ImmutableList<Analyses> graphs, boolean workspaces) {}
 
   private final Map<Made, GraphState> alone = new HashMap<>();

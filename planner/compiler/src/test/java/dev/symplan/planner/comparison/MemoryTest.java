@@ -10,7 +10,7 @@ import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Step;
 import org.junit.jupiter.api.Test;
 
-/** What symmetric memory costs. */
+/** The cost of symmetric memory. */
 class MemoryTest {
 
   /** Three reductions of smaller and smaller tensors, one after the other. */

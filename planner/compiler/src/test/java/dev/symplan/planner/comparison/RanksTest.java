@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** What the ranks of a program agree on by construction. */
+/** The ranks of a program agree on these by construction. */
 class RanksTest {
   private static final String DIFFERENT =
       """

@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What is symmetric without a copy, argument by argument. */
+/** Tensors that are symmetric without a copy, argument by argument. */
 class RealizationTest {
   /** The case of XLA's {@code CollectiveMemorySpaceTest.DirectUsage}, which takes two copies. */
   private static final String DIRECT =
@@ -393,7 +393,7 @@ class RealizationTest {
     assertCopied(planned, Reason.NOT_CONTIGUOUS);
   }
 
-  /** What is done with columns of {@code y}, from the first one on. */
+  /** Ops on columns of {@code y}, from the first one on. */
   private static final String COLUMNS =
       """
       c = aten::slice.Tensor(y, 1, 0, %s)

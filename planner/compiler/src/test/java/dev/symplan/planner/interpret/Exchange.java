@@ -16,7 +16,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What one tensor of a collective brings from rank to rank.
+ * The elements that one tensor of a collective brings from rank to rank.
  *
  * @param op as the rank has it whose result is asked for
  * @param reduction the text of the reduction; empty if nothing is reduced
@@ -27,7 +27,7 @@ import java.util.Map;
 record Exchange(
     Op op, Kind kind, String reduction, int root, ImmutableIntArray members, int index) {
 
-  /** What an op of a graph says. */
+  /** A collective as an op of a graph has it. */
   static Exchange of(Op op, ImmutableIntArray members, int index) {
     var call = op.collective().orElseThrow();
     return new Exchange(
@@ -39,7 +39,7 @@ record Exchange(
         index);
   }
 
-  /** What a plan says. */
+  /** A collective as a plan has it. */
   static Exchange of(Op op, CollectivePlan plan, ImmutableIntArray members, int index) {
     return new Exchange(
         op,
@@ -51,7 +51,7 @@ record Exchange(
   }
 
   /**
-   * What a rank brings.
+   * The elements that a rank brings.
    *
    * @param op as that rank has it
    */

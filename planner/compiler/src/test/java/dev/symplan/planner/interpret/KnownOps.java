@@ -10,7 +10,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 
-/** What ops with a rule do: they copy what they copy, and hash everything else. */
+/** The effects of ops with a rule: they copy what they copy, and hash everything else. */
 final class KnownOps {
   private static final long MAX_PARTS = 1 << 16;
   private static final int SAMPLES = 4;

@@ -346,7 +346,7 @@ final class PlanRun {
     }
   }
 
-  /** What all ranks bring to a custom op, at the same time. */
+  /** The tensors that all ranks bring to a custom op, at the same time. */
   private long customDigest(int rank, int k) {
     var meeting = meeting(rank, k);
     if (meeting.moved.isEmpty()) {
@@ -361,7 +361,9 @@ final class PlanRun {
     return meeting.digest;
   }
 
-  /** What a rank finds in the operands that it reads, at the places that the plan says. */
+  /**
+   * The contents that a rank finds in the operands that it reads, at the places that the plan says.
+   */
   private Map<Integer, Exchange.Sent> read(int rank, int k, Exchange exchange) {
     var found = new HashMap<Integer, Exchange.Sent>();
     var whose = collective(rank, k).spec().protocol().readsOf();

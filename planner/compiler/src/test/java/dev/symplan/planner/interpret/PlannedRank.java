@@ -198,7 +198,7 @@ final class PlannedRank extends Rank {
     }
   }
 
-  /** What an op is about to read must be what it reads without a plan. */
+  /** An op must find the contents that it reads without a plan. */
   void checkOperands(int index) {
     var op = plan.graph().ops().get(index);
     var found = reference.found(number, index);
@@ -381,7 +381,7 @@ final class PlannedRank extends Rank {
     symmetric.write(buffer.offset(), new Piece(SPOILED, 0, buffer.bytes()));
   }
 
-  /** What the program leaves must be what it leaves without a plan. */
+  /** The program must leave the contents that it leaves without a plan. */
   private void checkKept() {
     for (var value : GraphRun.kept(plan.graph())) {
       require(

@@ -14,13 +14,13 @@ import java.util.stream.Collectors;
 abstract class Rank {
   final int number;
 
-  /** What ops with an effect, in their order, have left outside their arguments. */
+  /** Traces that ops with an effect, in their order, have left outside their arguments. */
   long effects;
 
   /** The collectives up to now, in any order and in any pieces. */
   long met;
 
-  /** What ops have taken for their work: nothing is said of what it holds afterwards. */
+  /** Memory that ops have taken for their work: nothing is said of what it holds afterwards. */
   final Set<Bytes> scratch = Collections.newSetFromMap(new IdentityHashMap<>());
 
   private final Map<Integer, Long> numbers = new HashMap<>();

@@ -16,7 +16,7 @@ import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.RankPlan;
 import org.junit.jupiter.api.Test;
 
-/** What an epilogue saves counts when variants are compared. */
+/** The gain of an epilogue counts when variants are compared. */
 class EpiloguesTest {
 
   /** A residual and a norm behind the second product of a block, on two ranks. */

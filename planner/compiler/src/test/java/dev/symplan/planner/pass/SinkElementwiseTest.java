@@ -87,7 +87,7 @@ class SinkElementwiseTest {
         .containsExactly("a", "c s d", "b", "y");
   }
 
-  /** What would live on is larger than what is made of it. */
+  /** The tensor that would live on is larger than the one that is made of it. */
   @Test
   void opsThatSaveMemoryStay() {
     assertThat(

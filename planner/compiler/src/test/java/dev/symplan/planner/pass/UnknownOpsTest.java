@@ -220,7 +220,7 @@ class UnknownOpsTest {
     assertThat(buffer.orElseThrow().last()).isEqualTo(plan.steps().size() - 1);
   }
 
-  /** What control_deps orders keeps the order of the text where that matters. */
+  /** Ops that control_deps orders keep the order of the text where that matters. */
   @Test
   void opsWithEffectsKeepTheOrderThatControlDepsStates() {
     var text =

@@ -18,7 +18,9 @@ import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import org.junit.jupiter.api.Test;
 
-/** What may run in the kernel of the collective before it, and when that is a plan's own error. */
+/**
+ * Ops that may run in the kernel of the collective before them, and errors of plans that say so.
+ */
 class EpilogueRulesTest {
 
   /** Steps: mm, all_reduce, its epilogue, mm, all_reduce, its epilogue. */

@@ -10,7 +10,7 @@ import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import org.junit.jupiter.api.Test;
 
-/** What may be one step, and what may then do without memory. */
+/** Ops that may be one step, and tensors that may then do without memory. */
 class FusionRulesTest {
   private static final String SILU =
       """

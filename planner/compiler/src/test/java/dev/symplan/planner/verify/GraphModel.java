@@ -17,7 +17,7 @@ import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
 
 /**
- * What a graph computes when each op is a hash of what it reads and every tensor has memory of its
+ * The results of a graph when each op is a hash of what it reads and every tensor has memory of its
  * own; elements take 4 bytes each. Ops without a rule do one of the things that their schemas leave
  * open, chosen by their names. The hashes are the same for forms of an op that a rewrite may change
  * into each other, so that the models of two graphs can be compared.

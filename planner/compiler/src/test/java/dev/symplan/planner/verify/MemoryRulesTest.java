@@ -22,7 +22,7 @@ import java.util.Collections;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 
-/** What is overwritten, within a rank, between its streams, and by its peers. */
+/** Memory that is overwritten, within a rank, between its streams, and by its peers. */
 class MemoryRulesTest {
   @Test
   void twoLiveTensorsInOnePlace() {

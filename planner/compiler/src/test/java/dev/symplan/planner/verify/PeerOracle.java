@@ -289,7 +289,7 @@ final class PeerOracle {
             });
   }
 
-  /** What it writes, but for the rows that blocks of the same number read and store. */
+  /** Its writes, but for the rows that blocks of the same number read and store. */
   private void early(int thread, int rank, int op, int k) {
     var own = plan.forRank(rank);
     var collective = own.collectives().get(k);

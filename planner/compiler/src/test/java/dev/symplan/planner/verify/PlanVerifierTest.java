@@ -483,7 +483,7 @@ class PlanVerifierTest {
         .endsWith("is multimem, but multicast is off; add --multicast=on");
   }
 
-  /** What kernels and NCCL do not know, whatever the target. */
+  /** Variants that kernels and NCCL do not know, whatever the target. */
   @ParameterizedTest
   @CsvSource({
     "i32, bor, NCCL, NCCL does not support bor",

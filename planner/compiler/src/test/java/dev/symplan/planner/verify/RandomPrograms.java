@@ -340,7 +340,7 @@ public final class RandomPrograms {
     }
   }
 
-  /** What goes by rows, in steps with what goes by elements. */
+  /** Steps by rows, with steps by elements. */
   private void normalize(Value a) {
     if (a.tensor().rank() == 0) {
       return;

@@ -17,7 +17,7 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.Violation.Rule;
 import org.junit.jupiter.api.Test;
 
-/** What a plan must keep to so that peers may push without asking. */
+/** Rules that a plan must keep so that peers may push without asking. */
 class WorkspaceRulesTest {
   private static final Plan PLAN = compileWithWorkspaces(CHAIN);
 

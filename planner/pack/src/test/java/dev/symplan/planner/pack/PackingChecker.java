@@ -73,7 +73,10 @@ final class PackingChecker {
     return "";
   }
 
-  /** What is live at a step lies in order of offsets; a newcomer can only clash with its two. */
+  /**
+   * Buffers that are live at a step lie in order of offsets; a newcomer can only clash with its
+   * two.
+   */
   static String clashInSweep(List<Placed> placed) {
     var starting = new ArrayList<>(placed);
     starting.sort(Comparator.comparingInt(p -> p.item().start()));

@@ -250,7 +250,7 @@ class ShardRulesTest {
                 + " symm+0x");
   }
 
-  /** What another tensor of the collective still has to bring is there, too. */
+  /** The rows that another tensor of the collective still has to bring are there, too. */
   @Test
   void aShareInTheWholeOfTwoTensors() {
     assertOthersThere("[y, y]", "y");

@@ -62,7 +62,7 @@ class InterpreterTest {
           .withInputs(MemorySpace.EXTERNAL)
           .withOutputs(MemorySpace.EXTERNAL);
 
-  /** What a mutation of this kind says is not carried out, but only what it says of another. */
+  /** A run carries out none of these: they change only statements about other parts of the plan. */
   private static final ImmutableSet<Kind> STATEMENTS =
       ImmutableSet.of(
           Kind.LIFETIME,

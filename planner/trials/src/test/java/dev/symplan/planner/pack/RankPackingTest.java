@@ -153,7 +153,9 @@ class RankPackingTest {
     return packing;
   }
 
-  /** What any two ranks hold at the same step lies apart, as the arena is the same on all. */
+  /**
+   * Buffers that any two ranks hold at the same step lie apart, as the arena is the same on all.
+   */
   private static void checkApart(PackingProblem common, ImmutableLongArray offsets) {
     for (int i = 0; i < common.count(); i++) {
       for (int j = 0; j < i; j++) {

@@ -224,7 +224,7 @@ final class AgreementRules {
     compareTensors(k, first, a.results(), other, b.results(), true);
   }
 
-  /** What peers count on that do more than NCCL. */
+  /** Facts that peers count on if they do more than NCCL. */
   private void compareWithinStage(int k, AliasModel first, AliasModel other) {
     var a = first.plan.collectives().get(k);
     var b = other.plan.collectives().get(k);

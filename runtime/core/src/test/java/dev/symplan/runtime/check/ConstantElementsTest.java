@@ -14,7 +14,7 @@ import java.util.Optional;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** What the compiler finds out about masks is what the host computes. */
+/** Masks that the compiler finds out about are as the host computes them. */
 class ConstantElementsTest {
   private static final int PROGRAMS = 400;
   private static final long SEED = 20_261_123;

@@ -13,7 +13,7 @@ import java.util.Optional;
 /** The host backend, but for some outputs. */
 record TamperedBackend(Tamper tamper) implements Backend {
 
-  /** What is given instead of an output. */
+  /** The tensor that is given instead of an output. */
   @FunctionalInterface
   interface Tamper {
     HostTensor output(Executable executable, int index, HostTensor tensor);

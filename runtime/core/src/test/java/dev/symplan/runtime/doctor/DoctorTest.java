@@ -218,7 +218,7 @@ class DoctorTest {
         .isEqualTo(!present);
   }
 
-  /** What Symplan sets for NCCL does not keep its own kernels from it. */
+  /** Symplan's settings for NCCL do not keep its own kernels from it. */
   @Test
   void multicastCanBeUsedWhereItIsSwitchedOn() {
     var all = BackendVariants.all("cuda");

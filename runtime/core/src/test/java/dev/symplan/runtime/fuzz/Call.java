@@ -107,7 +107,7 @@ final class Call {
   }
 
   private Value fresh(String param, DType dtype, long... sizes) {
-    // What an op writes into is rather no input, so that the write need not reach the caller.
+    // An op rather does not write into an input, so that the write need not reach the caller.
     return writes(param) && sketch.chance(50)
         ? sketch.must(
             "aten::clone", new Arg.Ref(sketch.input(dtype, sizes, Fill.ANY)), Arg.None.NONE)

@@ -36,7 +36,7 @@ final class Differential {
   record Finding(String kind, String story) {}
 
   /**
-   * What became of a case.
+   * The end of a case.
    *
    * @param plan absent if the compiler refused the program with reason
    * @param refused why the values did not allow evaluation
@@ -116,7 +116,7 @@ final class Differential {
     return new Outcome(Optional.of(plan), Optional.empty(), Optional.of(finding));
   }
 
-  /** What the compiler may say of a program that its rules accept. */
+  /** Errors that the compiler may give for a program that its rules accept. */
   private static boolean isFair(FuzzCase c, CompileException e) {
     var options = c.options();
     boolean wanted =

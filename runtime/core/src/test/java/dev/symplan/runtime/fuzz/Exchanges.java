@@ -409,7 +409,7 @@ final class Exchanges {
         group);
   }
 
-  /** What PyTorch makes of permute_tensor, which takes a graph for each rank. */
+  /** PyTorch's lowering of permute_tensor, which takes a graph for each rank. */
   private void permuteBySplits(ProcessGroup group) {
     var pattern = pattern(group);
     if (pattern.isEmpty() || pattern.get().stream().distinct().count() < group.size()) {

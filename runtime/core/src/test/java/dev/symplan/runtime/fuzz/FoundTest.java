@@ -9,7 +9,7 @@ import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import org.junit.jupiter.api.Test;
 
-/** What {@code FuzzTest} found, one test for each mistake. */
+/** Mistakes that {@code FuzzTest} found, one test for each. */
 class FoundTest {
   private static void check(String text, CompileOptions options) {
     check(text, options, ImmutableMap.of());

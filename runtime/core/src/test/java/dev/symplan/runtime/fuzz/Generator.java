@@ -30,10 +30,10 @@ final class Generator {
   /** Cuts are drawn by themselves, so that a seed gives the same ops with and without them. */
   private static final long CUTS = 0xC075;
 
-  /** What holds numbers that nobody wrote, until somebody does. */
+  /** Ops whose results hold numbers that nobody wrote, until somebody does. */
   private static final String EMPTY = "(new_)?empty.*";
 
-  /** What decides aliases and places rather than numbers: drawn more often. */
+  /** Ops that decide aliases and places rather than numbers: drawn more often. */
   private static final ImmutableList<String> FREQUENT =
       ImmutableList.of(
           "aten::view",

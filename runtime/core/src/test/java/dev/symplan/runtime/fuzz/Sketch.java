@@ -400,7 +400,7 @@ final class Sketch {
     return Optional.of(made.build());
   }
 
-  /** What the ranks' outputs have in common. */
+  /** Whether the ranks' outputs are the same. */
   private static List<String> kinds(List<OpResult> results) {
     return results.stream()
         .map(

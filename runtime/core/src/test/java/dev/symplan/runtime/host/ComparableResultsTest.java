@@ -12,7 +12,7 @@ import dev.symplan.runtime.tensor.TensorDiff;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
-/** What two correct runs may differ in, and puts at a mask. */
+/** Differences that two correct runs may have, and that end at a mask. */
 class ComparableResultsTest {
   @Test
   void someResultsAreLeftUnwritten() {

@@ -81,7 +81,7 @@ class ForeignCollectivesTest {
     }
   }
 
-  /** What x is. */
+  /** The type of x. */
   private static float x(int rank, long row, long column) {
     return 2 * element(rank, row, column);
   }
@@ -406,7 +406,7 @@ class ForeignCollectivesTest {
     }
   }
 
-  /** What other ranks get is unspecified. */
+  /** The results of other ranks are unspecified. */
   @Test
   void reducesToTheRoot() {
     var plan =

@@ -96,7 +96,7 @@ class HloLoopsRunTest {
         for (int at = first; at < end; at += step) {
           rounds++;
         }
-        // What a rank has in the end began as many ranks before it as there were rounds.
+        // A rank ends with the value that began as many ranks before it as there were rounds.
         int owner = Math.floorMod(rank - rounds, RANKS);
         double sum = element(owner, 0, i);
         for (int at = first; at < end; at += step) {
@@ -292,7 +292,7 @@ class HloLoopsRunTest {
     assertThat(graph.ops().stream().filter(op -> op.def().name().name().equals("while")))
         .hasSize(3)
         .allMatch(op -> op.args().getLast().equals(new Arg.Str(rounds)));
-    // What is carried, and what arrives meanwhile.
+    // The carried value, and the one that arrives meanwhile.
     assertThat(plan.total().bytes()).isBetween(2 * 4096L, 3 * 4096L);
     assertThatThrownBy(
             () -> {

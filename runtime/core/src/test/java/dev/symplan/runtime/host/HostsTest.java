@@ -33,7 +33,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class HostsTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
-  /** What each rank gives, each with a world and a session. */
+  /** Each rank's results, each with a world and a session. */
   private static <T> List<T> onAll(
       MeshProgram mesh, Plan plan, BiFunction<World, Session, T> work) {
     int port = ChildProcess.freePort();

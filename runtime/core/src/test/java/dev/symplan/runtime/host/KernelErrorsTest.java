@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What the numbers of a call do not allow is said with the op, the number and its bounds. */
+/** A call whose numbers are not allowed names the op, the number and its bounds. */
 class KernelErrorsTest {
   private static final Pattern INPUT =
       Pattern.compile("(f8e5m2|f32|i64|i32|b8|c64|f64)\\[[\\d, ]*\\]");

@@ -22,7 +22,7 @@ import java.util.stream.Stream;
  * of a tensor. Some programs do a little more or a little else, so that the copies must stay.
  */
 public final class LayoutProgram {
-  /** What is random about a program beyond its form. */
+  /** The random choices of a program beyond its form. */
   private static final int ODDS = 8;
 
   private static final List<Variant> VARIANTS =

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What is after an address nobody checks any more, so that a product checks it before. */
+/** Nobody checks an address any more once it is made, so a product checks its operands before. */
 class MatrixProductTest {
   private static TensorType type(DType dtype, long rows, long columns, long down, long across) {
     return new TensorType(

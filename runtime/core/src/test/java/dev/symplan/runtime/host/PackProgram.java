@@ -16,7 +16,7 @@ import java.util.stream.LongStream;
  * so that the copies must stay.
  */
 public final class PackProgram {
-  /** What is random about a program beyond its form. */
+  /** The random choices of a program beyond its form. */
   private static final int ODDS = 8;
 
   private final Random random;
@@ -133,7 +133,7 @@ public final class PackProgram {
     var parts = parts(rows, 1);
     for (int i = 0; i < shapes.size(); i++) {
       var shape = shapes.get(i);
-      // What no one reads need not be gathered.
+      // A result that no one reads need not be gathered.
       if (i > 0 && rarely()) {
         continue;
       }

@@ -154,7 +154,7 @@ class RewritesRunTest {
     check(SCATTERED, MERGED, "reduce_scatter", List.of(Variant.ONE_SHOT, Variant.NCCL));
   }
 
-  /** What a rank gets of the one may not lie where peers still read the other. */
+  /** A rank's result of the one may not lie where peers still read the other. */
   @Test
   void mergedScattersOfOneMemoryGiveTheSameBits() {
     check(

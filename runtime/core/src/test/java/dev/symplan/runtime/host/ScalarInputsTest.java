@@ -33,7 +33,7 @@ class ScalarInputsTest {
   private static final Compiler COMPILER =
       Compiler.forTarget(Target.H200_X4).with(CompileOptions.DEFAULT.withRanks(1));
 
-  /** What changes no result, or none of the calls here. */
+  /** Arguments that change no result, or none of the calls here. */
   private static final ImmutableSet<String> WITHOUT_EFFECT =
       ImmutableSet.of(
           "compute_log_sumexp",
@@ -76,7 +76,7 @@ class ScalarInputsTest {
         try {
           program = program(call, i, type.get());
         } catch (OpTypeException | IllegalArgumentException e) {
-          // What the graph's builder answers with an error at the op.
+          // The graph's builder answers these with an error at the op.
           assertThat(e.getMessage()).isNotEmpty();
           continue;
         }

@@ -107,7 +107,7 @@ class ConnectionTest {
     assertThat(frames.get(99).data()).hasSize(99);
   }
 
-  /** What a frame of these bytes, with this code behind it, does to the connection. */
+  /** The effect on the connection of a frame of these bytes, with this code behind it. */
   private void isNoFrame(byte[] bytes, byte[] code) throws Exception {
     open(Duration.ofSeconds(10));
     var out = new DataOutputStream(far.getOutputStream());

@@ -52,7 +52,7 @@ class PlanAgreementTest {
             .compile(GraphParser.parse(new SourceFile("sum.graph", text))));
   }
 
-  /** What each rank says of its executable; empty if it agrees. */
+  /** Each rank's objection to its executable; empty if it agrees. */
   private static List<String> check(int processes, IntFunction<Executable> executables) {
     return check(processes, _ -> "", executables);
   }

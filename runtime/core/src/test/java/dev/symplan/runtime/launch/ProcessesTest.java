@@ -18,7 +18,7 @@ class ProcessesTest {
 
   @RegisterExtension final RankProcesses processes = new RankProcesses();
 
-  /** What a child does; prints one line for the test. */
+  /** A child's work; prints one line for the test. */
   static final class Child {
     private Child() {}
 

@@ -25,7 +25,7 @@ final class CapturedGraph implements AutoCloseable {
     try {
       enqueue.run();
     } catch (RuntimeException e) {
-      // What failed invalidated the capture: its end only repeats that.
+      // The failure invalidated the capture: its end only repeats that.
       cudart.cudaStreamEndCapture(origin, graph);
       throw e;
     }

@@ -58,7 +58,7 @@ final class EmulatedGpus {
   private static final Pattern OPERAND =
       Pattern.compile("\"=?[a-z]\"\\(((?:[^()]|\\([^()]*\\))*)\\)");
 
-  /** What goes through multicast, its types, and what it takes. */
+  /** A multicast instruction: its types, and its operands. */
   private static final Pattern MULTIMEM =
       Pattern.compile(
           "asm volatile\\(\"multimem\\.(ld_reduce|st)\\.[^;]*\\.v4\\.(\\w+) [^;]*;\"(.*?)"

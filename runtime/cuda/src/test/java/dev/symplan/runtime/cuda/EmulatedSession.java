@@ -36,8 +36,8 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 
 /**
- * What a plan does on GPUs, but for the collectives, on this machine's processor: generated kernels
- * as they are, products of BLAS's column-major matrices in f64.
+ * A plan's run on GPUs, but for the collectives, on this machine's processor: generated kernels as
+ * they are, products of BLAS's column-major matrices in f64.
  *
  * <p>Ranks go one after the other, from collective to collective, which are done plainly.
  */
@@ -401,7 +401,7 @@ final class EmulatedSession extends ExecutableSession {
     return memory.get(address.rank()).at(address.arena(), address.index(), address.offset());
   }
 
-  /** What a library may compute or leave to other steps comes out the same both ways. */
+  /** A step that a library may compute or leave to other steps comes out the same both ways. */
   private void multiply(Product product) {
     var dtype = product.dtype();
     product.scales().ifPresent(scales -> scales.otherwise().forEach(this::run));

@@ -103,7 +103,7 @@ final class Emulation {
     }
   }
 
-  /** What a warp's tensor core does; {@code emulation.hpp} has it as a function. */
+  /** An instruction of a warp's tensor core; {@code emulation.hpp} has it as a function. */
   private static final Pattern MMA =
       Pattern.compile("asm volatile\\(\"mma\\.sync[^;]*\\.f32\\.(b?f16)\\.[^;]*;[^;]*;");
 

@@ -35,7 +35,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class FailuresOnGpuTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(5);
 
-  /** What a session may leave of what it needed: libraries keep some for the next. */
+  /** The memory that a session may leave, in bytes: libraries keep some for the next. */
   private static final long LEFT = 64L << 20;
 
   private static Plan plan(int ranks, Variant variant) {

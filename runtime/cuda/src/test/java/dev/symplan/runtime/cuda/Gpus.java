@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.symplan.runtime.cuda.library.Libraries;
 
-/** What tests need of this machine. */
+/** Conditions that tests set for this machine. */
 final class Gpus {
   private static final int MAX_GPUS = 4;
 

@@ -17,7 +17,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** What is measured of plans on GPUs is possible. */
+/** Figures that are measured of plans on GPUs are possible ones. */
 @Tag("gpu")
 class GraphBenchOnGpuTest {
   private static final int SIZE = 4096;

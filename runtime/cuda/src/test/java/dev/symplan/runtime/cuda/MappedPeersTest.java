@@ -21,7 +21,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What processes call of the driver to reach each other's memory, against one that is none. */
+/**
+ * The driver's calls by which processes reach each other's memory, against a driver of the test.
+ */
 @Timeout(240)
 class MappedPeersTest {
   private static final int RANKS = 3;
@@ -152,7 +154,7 @@ class MappedPeersTest {
     assertThat(machine.openDescriptors()).isZero();
   }
 
-  /** What a driver made without a fabric in mind has no handle for other hosts. */
+  /** Memory that was made without a fabric in mind has no handle for other hosts. */
   @Test
   void withoutAFabricOtherHostsAreNotReached() {
     assertThat(runOverFabric(drivers(-1, -1)))

@@ -29,7 +29,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What is called of the driver for multicast, against a driver that is none. */
+/** The driver's calls for multicast, against a driver of the test. */
 @Timeout(240)
 class MulticastMemberTest {
   private static final int RANKS = 3;
@@ -91,7 +91,7 @@ class MulticastMemberTest {
     }
   }
 
-  /** What became of it all. */
+  /** The end of it all. */
   private record Outcome(Machine machine, List<Rank> ranks) {
     List<String> calls(int rank) {
       return ranks.get(rank).driver.calls();
@@ -347,7 +347,7 @@ class MulticastMemberTest {
     assertThat(PlanAdvice.lacking(plan, new CudaBackend().variants(true))).isEmpty();
   }
 
-  /** What has no defined result, or would wait for ever, is noticed. */
+  /** A step without a defined result, or that would wait for ever, is noticed. */
   @Test
   void theDriverOfTheTestsIsStrict() {
     var machine = new Machine();

@@ -16,7 +16,7 @@ import dev.symplan.runtime.doctor.Diagnosis.Finding;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** What a machine of eight GPUs and NCCL 2.28.9 says of plans; none of it needs a GPU. */
+/** The answers of a machine of eight GPUs and NCCL 2.28.9 to plans; none of it needs a GPU. */
 class PlanNeedsTest {
   private static final PlanNeeds EIGHT = new PlanNeeds(8, 22809, PlanNeedsTest::unasked);
 

@@ -220,7 +220,7 @@ class ProcessesOnGpuTest {
     killed("nccl");
   }
 
-  /** What makes no sound for 10 s is gone; kernels alone would wait 18 s. */
+  /** A process without a sound for 10 s is gone; kernels alone would wait 18 s. */
   @Test
   void aFrozenRankEndsTheOthers() throws Exception {
     launch("forever", "own");

@@ -18,13 +18,13 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What really runs is the variant that the plan has: NCCL, too, falls back without a word. */
+/** The variant of the plan really runs: NCCL, too, falls back without a word. */
 @Tag("gpu")
 class ProfiledVariantsOnGpuTest {
   private static final int COLLECTIVES = 3;
   private static final long BYTES = 1 << 16;
 
-  /** What NCCL's kernels are called. It has none for all_to_all, but sends and receives. */
+  /** The names of NCCL's kernels. It has none for all_to_all, but sends and receives. */
   private static final ImmutableMap<Kind, String> NAMES =
       ImmutableMap.of(
           Kind.ALL_REDUCE, "AllReduce",
@@ -83,7 +83,7 @@ class ProfiledVariantsOnGpuTest {
           assertThat(kernel)
               .startsWith(kind == Kind.REDUCE_SCATTER ? "ncclDevKernel_" : "ncclSymk")
               .contains(name);
-      // What the copy engines do is no kernel.
+      // The work of copy engines appears without a kernel.
       case NCCL_CE -> assertThat(kernel).doesNotContain("ncclDevKernel", "ncclSymk", "generated");
       case COPY_ENGINE -> assertThat(kernel).contains("copy engine, ").doesNotContain("nccl");
       case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->

@@ -31,7 +31,9 @@ final class RecordingDriver implements MemoryDriver {
   static final long GRANULARITY = 4096;
   static final long PER_GPU = 3 * GRANULARITY;
 
-  /** What all ranks' drivers share, in one process or several: a test has threads for them. */
+  /**
+   * State that all ranks' drivers share, in one process or several: a test has threads for them.
+   */
   static final class Machine {
     /** Memory of a GPU, or a multicast object for some. */
     private static final class Thing {

@@ -209,7 +209,7 @@ class BridgeTest {
     assertThat(text()).startsWith("addresses of 0 of 6");
     assertThat(run(77_777)).isEqualTo(1);
     assertThat(text()).isEqualTo("no graph has the handle 77777");
-    // What was refused has changed nothing.
+    // A refused call has changed nothing.
     var output = tensor(32, 0);
     assertThat(run(handle, addresses(input, weight, output, NONE, NONE, NONE))).isZero();
     assertThat(output.getAtIndex(JAVA_FLOAT, 0)).isEqualTo(10);

@@ -37,7 +37,7 @@ class EmulatedCollectivesTest {
   /** The ranks go through their programs so often without waiting for each other. */
   private static final int TIMES = 3;
 
-  /** What the small programs here do not take, if nobody waits for ever. */
+  /** More than the small programs here take, if nobody waits for ever. */
   private static final long MAX_TURNS = 8_000_000;
 
   private static final int SEEDS = Integer.getInteger("symplan.graphs", 1);
@@ -293,7 +293,7 @@ class EmulatedCollectivesTest {
     fused.assertAs(apart, Lowering.lower(with), Lowering.lower(without), SEED, 50 * MAX_TURNS);
   }
 
-  /** What the tests of epilogues are for. */
+  /** Wrong epilogues, which the tests of epilogues must notice. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -414,7 +414,7 @@ class EmulatedCollectivesTest {
     }
   }
 
-  /** What the tests above are for. */
+  /** Wrong kernels, which the tests above must notice. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * What is generated for ops on GPUs, run on this machine's processor, against the host backend.
+ * Kernels that are generated for ops, run on this machine's processor, against the host backend.
  * Others with {@code -Dsymplan.seed=N}.
  */
 class EmulatedProgramsTest {

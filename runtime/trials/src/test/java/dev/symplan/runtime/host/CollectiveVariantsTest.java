@@ -387,7 +387,7 @@ class CollectiveVariantsTest {
       return;
     }
     var dtype = expected.dtype().real();
-    // What a NaN's bits are depends on the machine's instructions.
+    // The bits of a NaN depend on the machine's instructions.
     var wanted = flat(expected, dtype);
     var got = flat(actual, dtype);
     boolean floats = dtype.isFloat() && dtype.bytes() > 1;

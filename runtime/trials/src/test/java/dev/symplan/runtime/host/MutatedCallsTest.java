@@ -35,7 +35,7 @@ class MutatedCallsTest {
   private static final long MAX_BYTES = 1 << 20;
   private static final long MAX_SECONDS = 10;
 
-  /** What became of a call. */
+  /** The end of a call. */
   private enum Outcome {
     REFUSED,
     TOO_LARGE,

@@ -32,7 +32,7 @@ import org.junit.jupiter.api.Test;
 class RowShardsTest {
   private static final long SEED = Fuzz.seed(520);
 
-  /** What becomes of the product before it is gathered, and whether it can then be in rows. */
+  /** The ops between the product and its gather, and whether it can then be in rows. */
   private enum Form {
     PLAIN("", true),
     VIEW("v = aten::view(y, [1, M, N])", true),
@@ -50,7 +50,7 @@ class RowShardsTest {
     }
   }
 
-  /** What makes the tensor that is gathered. */
+  /** The op that makes the tensor that is gathered. */
   private static final List<String> MAKERS =
       List.of(
           "mm(x, w)",

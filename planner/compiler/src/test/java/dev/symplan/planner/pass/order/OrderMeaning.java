@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a graph does, in the order of its ops, where each op is a hash of its name and of the memory
- * that it finds.
+ * The effect of a graph, in the order of its ops, where each op is a hash of its name and of the
+ * memory that it finds.
  *
  * @param found by the name of each op's first result, what it makes of what it finds
  * @param outputs the contents of the outputs and the inputs in the end

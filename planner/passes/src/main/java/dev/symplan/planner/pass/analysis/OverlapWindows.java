@@ -113,7 +113,7 @@ public final class OverlapWindows {
       }
       if (op.def().schema().mutates() || fenced) {
         op.operands().forEach(value -> mark(written, aliases.family(value), position));
-        // What a copy of the host's memory ends in is memory that nothing else has used.
+        // A copy of the host's memory ends in memory that nothing else has used.
         if (!op.def().has(OpTrait.HOST_COPY_END)) {
           closeAll(windows, open, next, position);
           open = collective ? next - 1 : next;

@@ -155,7 +155,7 @@ public final class PeakReduction {
     var tight = own.of(CopyWindows.tight(own.graph()));
     var best = new PeakReduction(tight, costs, gathers, first).lower(before, most, most);
     if (best.peak() > most && moves) {
-      // What one kind needs may stand in the way of the other.
+      // The needs of one kind may stand in the way of the other.
       for (var kind : List.of(Recomputed.class, Offloaded.class)) {
         var one = new PeakReduction(tight, costs, gathers, refused(kind)).lower(before, most, most);
         best = one.peak() < best.peak() ? one : best;
