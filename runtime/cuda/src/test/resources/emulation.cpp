@@ -10,6 +10,11 @@ int current, threads, any;
 Meeting block, warps[MOST / 32];
 unsigned long long slots[MOST];
 unsigned operands[MOST][6];
+// Not at a multiple of more than 16 bytes.
+alignas(16) unsigned char dynamic[DYNAMIC_BYTES];
+Barrier barriers[DYNAMIC_BYTES / 8];
+Meeting some[16];
+float right_elements[MOST / 32][256][16];
 
 // A fiber's first step is by its context; later ones by jumps, which cost no system call.
 static ucontext_t origin, fibers[MOST];
@@ -58,6 +63,9 @@ static bool run(bool backwards) {
   running = threads;
   block = Meeting();
   memset(warps, 0, sizeof(warps));
+  memset(some, 0, sizeof(some));
+  // Nothing remains from the block before.
+  memset(dynamic, -1, sizeof(dynamic));
   for (long round = 0; running > 0; round++) {
     if (round > 1000000) {
       return false;

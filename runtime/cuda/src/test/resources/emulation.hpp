@@ -71,6 +71,16 @@ inline unsigned __ballot_sync(unsigned, int value) {
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline void __trap() { _longjmp(emulation::trapped, 1); }
 template <class T>
+inline T __shfl_sync(unsigned, T value, int lane) {
+  int self = emulation::current;
+  memcpy(&emulation::slots[self], &value, sizeof(T));
+  __syncwarp();
+  T got;
+  memcpy(&got, &emulation::slots[self / 32 * 32 + lane], sizeof(T));
+  __syncwarp();
+  return got;
+}
+template <class T>
 inline T __shfl_xor_sync(unsigned, T value, int lanes) {
   int self = emulation::current;
   memcpy(&emulation::slots[self], &value, sizeof(T));
@@ -104,6 +114,7 @@ inline void multiply(float* sums, const unsigned* own) {
   __syncwarp();
 }
 inline float bf16(unsigned short bits) { return __uint_as_float((unsigned)bits << 16); }
+inline float f16(unsigned short bits) { return widened_f16(bits); }
 }  // namespace emulation
 
 inline void multiply_bf16(
@@ -138,4 +149,146 @@ inline void read_matrices(unsigned* to, const void* from, bool transposed) {
 inline void copy_chunk(void* to, const void* from, int bytes) {
   memset(to, 0, 16);
   memcpy(to, from, bytes);
+}
+
+// What Hopper GPUs have. Shared memory that a launch gives begins at an address that is a multiple of
+// 16 bytes only.
+namespace emulation {
+const unsigned DYNAMIC_AT = 1024 + 16;
+const unsigned DYNAMIC_BYTES = 227 << 10;
+
+/** Its phase ends when all have arrived, and all bytes that they announced. */
+struct Barrier {
+  int arrivals, missing;
+  unsigned phase;
+  long long bytes;
+
+  void end_phase() {
+    if (missing == 0 && bytes == 0) {
+      missing = arrivals;
+      phase ^= 1;
+    }
+  }
+};
+
+extern unsigned char dynamic[DYNAMIC_BYTES];
+extern Barrier barriers[DYNAMIC_BYTES / 8];
+extern Meeting some[16];
+extern float right_elements[MOST / 32][256][16];
+
+inline Barrier& barrier_at(unsigned at) {
+  // The hardware takes multiples of 8 bytes only.
+  if ((at & 7) != 0 || at < DYNAMIC_AT || at >= DYNAMIC_AT + DYNAMIC_BYTES) {
+    __trap();
+  }
+  return barriers[(at - DYNAMIC_AT) / 8];
+}
+
+inline void init_barrier(unsigned at, int arrivals) {
+  barrier_at(at) = Barrier{arrivals, arrivals, 0, 0};
+}
+
+inline void arrive(unsigned at, int bytes) {
+  Barrier& barrier = barrier_at(at);
+  barrier.bytes += bytes;
+  barrier.missing--;
+  barrier.end_phase();
+}
+
+/** The phase that is named is over when another one is under way. */
+inline void await(unsigned at, unsigned phase) {
+  while (barrier_at(at).phase == phase) {
+    rest();
+  }
+  threadIdx.x = current;
+}
+
+inline void meet_some(int number, int size) {
+  meet(some[number], size);
+  threadIdx.x = current;
+}
+
+inline unsigned char* shared(unsigned at) {
+  if (at < DYNAMIC_AT || at >= DYNAMIC_AT + DYNAMIC_BYTES) {
+    __trap();
+  }
+  return dynamic + (at - DYNAMIC_AT);
+}
+
+/** The address of 16 bytes depends on the line of 128 bytes that they are in. */
+inline unsigned permuted(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
+
+/** As EmulatedSession lays it out. */
+struct TensorMap {
+  const unsigned short* from;
+  long long near, lines, pitch, matrices, matrix_pitch, box_lines;
+};
+
+inline void load(unsigned to, const void* words, int near, int line, int matrix, unsigned at) {
+  TensorMap map;
+  memcpy(&map, words, sizeof(map));
+  // A copy from elsewhere ends the kernel with an illegal instruction.
+  if (near % 8 != 0 || to % 1024 != 0) {
+    __trap();
+  }
+  for (int i = 0; i < map.box_lines; i++) {
+    for (int j = 0; j < 64; j++) {
+      bool inside = line >= 0 && line + i < map.lines && near >= 0 && near + j < map.near &&
+          matrix >= 0 && matrix < map.matrices;
+      unsigned short element = inside
+          ? map.from[matrix * map.matrix_pitch + (line + i) * map.pitch + near + j]
+          : 0;
+      memcpy(shared(permuted(to + i * 128 + j * 2)), &element, sizeof(element));
+    }
+  }
+  barrier_at(at).bytes -= map.box_lines * 128;
+  barrier_at(at).end_phase();
+}
+
+/** An element of an operand, which a descriptor says where to find. */
+inline unsigned short element(unsigned long long boxes, bool across, int line, int inner) {
+  unsigned at = (boxes & 0x3fff) << 4;
+  unsigned next_box = (boxes >> 16 & 0x3fff) << 4;
+  unsigned next_eight = (boxes >> 32 & 0x3fff) << 4;
+  if (boxes >> 62 != 1) {
+    __trap();
+  }
+  at += across ? line / 64 * next_box + inner / 8 * next_eight + inner % 8 * 128 + line % 64 * 2
+               : line / 8 * next_eight + line % 8 * 128 + inner * 2;
+  unsigned short element;
+  memcpy(&element, shared(permuted(at)), sizeof(element));
+  return element;
+}
+
+/** What PTX's wgmma does for one of its 128 threads. */
+template <float WIDEN(unsigned short)>
+inline void multiply_boxes(
+    float* sums, unsigned long long left, unsigned long long right, int columns, bool left_across,
+    bool right_across) {
+  // The lanes of a warp read the right operand together.
+  auto read = right_elements[current / 32];
+  for (int column = current % 32; column < columns; column += 32) {
+    for (int k = 0; k < 16; k++) {
+      read[column][k] = WIDEN(element(right, right_across, column, k));
+    }
+  }
+  __syncwarp();
+  int line = current % 128 / 32 * 16 + current % 32 / 4, pair = current % 4 * 2;
+  float own[2][16];
+  for (int k = 0; k < 16; k++) {
+    own[0][k] = WIDEN(element(left, left_across, line, k));
+    own[1][k] = WIDEN(element(left, left_across, line + 8, k));
+  }
+  for (int i = 0; i < columns / 2; i++) {
+    int column = i / 4 * 8 + pair + i % 2;
+    for (int k = 0; k < 16; k++) {
+      sums[i] += own[i / 2 % 2][k] * read[column][k];
+    }
+  }
+  __syncwarp();
+}
+}  // namespace emulation
+
+inline size_t __cvta_generic_to_shared(const void* at) {
+  return (const unsigned char*)at - emulation::dynamic + emulation::DYNAMIC_AT;
 }

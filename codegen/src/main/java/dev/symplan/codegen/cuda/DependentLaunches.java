@@ -59,6 +59,7 @@ public final class DependentLaunches {
                 switch (word) {
                   case KernelArgument.Number _ -> true;
                   case KernelArgument.Memory(var address, long _) -> address.rank() == rank;
+                  case KernelArgument.TensorMap map -> map.address().rank() == rank;
                   case KernelArgument.Multicast _,
                       KernelArgument.Flags _,
                       KernelArgument.Meetings _,

@@ -20,6 +20,7 @@ public sealed interface DeviceStep {
   default ImmutableList<Launch> launches() {
     return switch (this) {
       case Launch launch -> ImmutableList.of(launch);
+      case HopperLaunch both -> ImmutableList.of(both.launch(), both.otherwise());
       case Product product ->
           product.scales().map(scales -> launches(scales.otherwise())).orElse(ImmutableList.of());
       case Attention attention -> launches(attention.otherwise());
@@ -70,6 +71,19 @@ public sealed interface DeviceStep {
 
     Launch with(Kernel newKernel, boolean newDependent) {
       return new Launch(stream, newKernel, blocks, threads, words, label, shares, newDependent);
+    }
+  }
+
+  /**
+   * A launch of a kernel that has instructions of Hopper GPUs (sm_90a), which no others have.
+   *
+   * @param sharedBytes the shared memory that a block gets at its launch
+   * @param otherwise computes the same on other GPUs
+   */
+  record HopperLaunch(Launch launch, int sharedBytes, Launch otherwise) implements DeviceStep {
+    @Override
+    public StreamKind stream() {
+      return launch.stream();
     }
   }
 

@@ -8,6 +8,7 @@ import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
@@ -68,6 +69,9 @@ public final class DeviceText {
                   stream,
                   launch.dependent() ? " dependent" : "",
                   launch.words().stream().map(DeviceText::text).collect(Collectors.joining(" ")));
+      case HopperLaunch(var launch, int shared, var otherwise) ->
+          "%s, %s bytes shared; otherwise %s"
+              .formatted(text(launch, numbers), shared, text(otherwise, numbers));
       case Copy copy ->
           "%s: copy %s %s → %s, %s bytes"
               .formatted(copy.label(), stream, text(copy.from()), text(copy.to()), copy.bytes());
@@ -218,6 +222,16 @@ public final class DeviceText {
     return switch (word) {
       case KernelArgument.Number(long value) -> Long.toString(value);
       case KernelArgument.Memory(var at, long _) -> text(at);
+      case KernelArgument.TensorMap map ->
+          "map[%s by %s, %s by %s, %s, boxes of %s]%s"
+              .formatted(
+                  map.matrices(),
+                  map.matrixPitch(),
+                  map.lines(),
+                  map.pitch(),
+                  map.near(),
+                  map.boxLines(),
+                  text(map.address()));
       case KernelArgument.Multicast(var members, long offset, long _) ->
           "%s:symmetric+%s".formatted(members, offset);
       case KernelArgument.Flags(int pad, int rank) -> "r%s:flags%s".formatted(rank, pad);

@@ -87,9 +87,13 @@ record GroupedProduct(
    */
   DeviceStep step(int rank, OpArguments arguments) {
     List.of(left, right, result).forEach(arguments::checkComputes);
-    return isForTensorCores()
-        ? GroupedKernel.launch(rank, arguments, this)
-        : plain(rank, arguments);
+    if (!isForTensorCores()) {
+      return plain(rank, arguments);
+    }
+    var launch = GroupedKernel.launch(rank, arguments, this);
+    return HopperGroupedKernel.suits(this)
+        ? HopperGroupedKernel.launch(rank, arguments, this, launch)
+        : launch;
   }
 
   private boolean isForTensorCores() {

@@ -159,6 +159,10 @@ class DeviceLoweringTest {
     assertThat(Nvcc.ptx(kernels, ImmutableList.of("sm_80")))
         .hasSizeGreaterThan(3)
         .allMatch(ptx -> ptx.contains("mma.sync") && ptx.contains("ldmatrix"));
+    var forHopper = List.copyOf(Nvcc.forHopperAlone(programs.subList(0, 1)));
+    assertThat(Nvcc.ptx(forHopper, ImmutableList.of("sm_90a")))
+        .hasSameSizeAs(kernels)
+        .allMatch(ptx -> ptx.contains("wgmma.mma_async") && ptx.contains("cp.async.bulk.tensor"));
   }
 
   @Test

@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -9,6 +10,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -93,11 +95,31 @@ final class Nvcc {
     }
   }
 
-  /** {@return the texts of a program's kernels, each once} */
+  /** {@return the texts of a program's kernels that are for Hopper GPUs alone, each once} */
+  static Set<String> forHopperAlone(List<DeviceProgram> programs) {
+    return texts(
+        programs,
+        step ->
+            step instanceof DeviceStep.HopperLaunch both
+                ? ImmutableList.of(both.launch())
+                : ImmutableList.of());
+  }
+
+  /** {@return the texts of a program's other kernels, each once} */
   static Set<String> kernels(List<DeviceProgram> programs) {
+    return texts(
+        programs,
+        step ->
+            step instanceof DeviceStep.HopperLaunch both
+                ? ImmutableList.of(both.otherwise())
+                : step.launches());
+  }
+
+  private static Set<String> texts(
+      List<DeviceProgram> programs, Function<DeviceStep, ImmutableList<Launch>> launches) {
     return programs.stream()
         .flatMap(program -> program.steps().stream())
-        .flatMap(step -> step.launches().stream())
+        .flatMap(step -> launches.apply(step).stream())
         .map(launch -> launch.kernel().text())
         .collect(Collectors.toCollection(LinkedHashSet::new));
   }

@@ -13,6 +13,7 @@ import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
@@ -136,6 +137,7 @@ final class AddressCheck {
     void step(DeviceStep step) {
       switch (step) {
         case Launch launch -> launch.words().forEach(word -> word(launch, word));
+        case HopperLaunch both -> both.launches().forEach(this::step);
         case Copy copy -> {
           reach(copy.label(), copy.from(), copy.bytes());
           reach(copy.label(), copy.to(), copy.bytes());
@@ -206,6 +208,7 @@ final class AddressCheck {
       switch (word) {
         case KernelArgument.Memory(var address, long bytes) ->
             reach(launch.label(), address, bytes);
+        case KernelArgument.TensorMap map -> reach(launch.label(), map.address(), map.bytes());
         case KernelArgument.Multicast(var members, long offset, long bytes) ->
             multicast(launch.label(), members, offset, bytes);
         case KernelArgument.Flags(int pad, int peer) -> {

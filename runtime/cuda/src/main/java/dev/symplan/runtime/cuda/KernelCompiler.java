@@ -13,7 +13,7 @@ import org.bytedeco.javacpp.SizeTPointer;
 
 /** Compiles kernels, each text once for an architecture as long as the process runs. */
 final class KernelCompiler {
-  private record Key(Kernel kernel, int architecture) {}
+  private record Key(Kernel kernel, String architecture) {}
 
   private static final Map<Key, byte[]> COMPILED = new ConcurrentHashMap<>();
 
@@ -22,15 +22,15 @@ final class KernelCompiler {
   /**
    * {@return the machine code of a kernel}
    *
-   * @param architecture as 90 for sm_90
+   * @param architecture as "sm_90"; "sm_90a" has the instructions of Hopper GPUs alone
    */
-  static byte[] compile(Kernel kernel, int architecture, Check check) {
+  static byte[] compile(Kernel kernel, String architecture, Check check) {
     return COMPILED.computeIfAbsent(new Key(kernel, architecture), key -> compile(key, check));
   }
 
   private static byte[] compile(Key key, Check check) {
     var options =
-        List.of("--gpu-architecture=sm_" + key.architecture(), "--std=c++17", "--fmad=false");
+        List.of("--gpu-architecture=" + key.architecture(), "--std=c++17", "--fmad=false");
     var program = new _nvrtcProgram();
     try (var text = new BytePointer(key.kernel().text());
         var name = new BytePointer("symplan.cu");

@@ -7,6 +7,7 @@ import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
@@ -43,6 +44,8 @@ final class Preparation {
 
   /** The first architecture whose kernels wait for the launches before them. */
   private static final int DEPENDENT_LAUNCHES = 90;
+
+  private static final int HOPPER = 90;
 
   private final Gpu gpu;
   private final Peers peers;
@@ -89,7 +92,12 @@ final class Preparation {
 
   private Runnable step(DeviceStep given) {
     return switch (given) {
-      case Launch launch -> launch(launch);
+      case Launch launch ->
+          launch(launch, functions.computeIfAbsent(launch.kernel(), this::load), 0);
+      case HopperLaunch both ->
+          architecture == HOPPER
+              ? launch(both.launch(), loadForHopper(both), both.sharedBytes())
+              : step(both.otherwise());
       case Copy copy -> copy(copy);
       case CopyRows copy -> copyRows(copy);
       case Product product ->
@@ -158,11 +166,15 @@ final class Preparation {
         });
   }
 
-  private Runnable launch(Launch launch) {
-    var function = functions.computeIfAbsent(launch.kernel(), this::load);
-    var words = new LongPointer(launch.words().size());
-    for (int i = 0; i < launch.words().size(); i++) {
-      put(launch.words().get(i), launch, words, i);
+  /**
+   * @param sharedBytes of a block, besides what the kernel's text declares
+   */
+  private Runnable launch(Launch launch, CUfunc_st function, int sharedBytes) {
+    var words = new LongPointer(launch.words().stream().mapToLong(KernelArgument::words).sum());
+    int index = 0;
+    for (var word : launch.words()) {
+      put(word, launch, words, index);
+      index += word.words();
     }
     var arguments = new PointerPointer<LongPointer>(1).put(0, words);
     // The array of pointers does not keep what it points to.
@@ -175,7 +187,7 @@ final class Preparation {
             .blockDimX(launch.threads())
             .blockDimY(1)
             .blockDimZ(1)
-            .sharedMemBytes(0)
+            .sharedMemBytes(sharedBytes)
             .hStream(gpu.stream(launch.stream()))
             .attrs(beginsEarly);
     gpu.onClose(config::close);
@@ -189,8 +201,25 @@ final class Preparation {
   }
 
   private CUfunc_st load(Kernel kernel) {
+    return load(kernel, "sm_" + architecture);
+  }
+
+  private CUfunc_st loadForHopper(HopperLaunch both) {
+    var function =
+        functions.computeIfAbsent(
+            both.launch().kernel(), kernel -> load(kernel, "sm_%sa".formatted(HOPPER)));
+    check.driver(
+        cudart.cuFuncSetAttribute(
+            function,
+            cudart.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            both.sharedBytes()),
+        "cuFuncSetAttribute");
+    return function;
+  }
+
+  private CUfunc_st load(Kernel kernel, String target) {
     var module = new CUmod_st();
-    try (var code = new BytePointer(KernelCompiler.compile(kernel, architecture, check))) {
+    try (var code = new BytePointer(KernelCompiler.compile(kernel, target, check))) {
       check.driver(cudart.cuModuleLoadData(module, code), "cuModuleLoadData");
     }
     gpu.onClose(() -> check.driver(cudart.cuModuleUnload(module), "cuModuleUnload"));
@@ -204,6 +233,10 @@ final class Preparation {
       case KernelArgument.Number(long value) -> words.put(index, value);
       case KernelArgument.Memory(var address, long _) ->
           locations.follow(address, at -> words.put(index, at));
+      case KernelArgument.TensorMap map -> {
+        var encoder = new TensorMapEncoder(check, map, launch.label());
+        locations.follow(map.address(), at -> words.position(index).put(encoder.encode(at)).position(0));
+      }
       case KernelArgument.Multicast(var members, long offset, long _) ->
           words.put(index, peers.multicast(members) + offset);
       case KernelArgument.Flags(int pad, int rank) -> words.put(index, peers.flags(rank, pad));

@@ -7,6 +7,7 @@ import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
@@ -118,6 +119,7 @@ final class TimedGraph {
   static Optional<String> label(DeviceStep step) {
     return switch (step) {
       case Launch launch -> Optional.of(launch.label());
+      case HopperLaunch both -> Optional.of(both.launch().label());
       case Copy copy -> Optional.of(copy.label());
       case CopyRows copy -> Optional.of(copy.label());
       case Product product -> Optional.of(product.label());
@@ -140,6 +142,7 @@ final class TimedGraph {
                       : launch.shares().stream()
                           .map(Share::label)
                           .collect(Collectors.joining(" and ", ", one launch for ", "")));
+      case HopperLaunch both -> captured(both.stream(), "generated");
       case Copy copy -> "copy engine, %s bytes".formatted(copy.bytes());
       case CopyRows copy -> "copy engine, %s rows of %s bytes".formatted(copy.rows(), copy.bytes());
       case Product product -> captured(product.stream(), "cublasLtMatmul");

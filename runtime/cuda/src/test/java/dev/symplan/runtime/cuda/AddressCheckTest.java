@@ -15,6 +15,7 @@ import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
@@ -129,6 +130,14 @@ class AddressCheckTest {
                     ImmutableList.copyOf(words),
                     launch.label()));
           }
+        }
+      }
+      case HopperLaunch both -> {
+        for (var launch : changed(executable, program, both.launch())) {
+          changed.add(new HopperLaunch((Launch) launch, both.sharedBytes(), both.otherwise()));
+        }
+        for (var launch : changed(executable, program, both.otherwise())) {
+          changed.add(new HopperLaunch(both.launch(), both.sharedBytes(), (Launch) launch));
         }
       }
       case Copy copy -> {
@@ -292,6 +301,19 @@ class AddressCheckTest {
         elsewhere(program, at).forEach(other -> words.add(new KernelArgument.Memory(other, bytes)));
         yield words;
       }
+      case KernelArgument.TensorMap map ->
+          elsewhere(program, map.address()).stream()
+              .<KernelArgument>map(
+                  at ->
+                      new KernelArgument.TensorMap(
+                          at,
+                          map.near(),
+                          map.lines(),
+                          map.pitch(),
+                          map.matrices(),
+                          map.matrixPitch(),
+                          map.boxLines()))
+              .toList();
       case KernelArgument.Multicast(var members, long offset, long bytes) when bytes > 0 ->
           List.of(
               new KernelArgument.Multicast(members, FAR, bytes),

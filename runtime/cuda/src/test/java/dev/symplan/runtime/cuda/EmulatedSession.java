@@ -29,11 +29,14 @@ import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import java.util.stream.LongStream;
 
 /**
  * A plan's run on GPUs, but for the collectives, on this machine's processor: generated kernels as
@@ -86,6 +89,12 @@ final class EmulatedSession extends ExecutableSession {
             case EXTERNAL_OUTPUT -> outputs.get(index).orElseThrow();
           };
       return whole.asSlice(offset);
+    }
+
+    Stream<MemorySegment> all() {
+      return Stream.concat(
+          Stream.of(symmetric, local, host),
+          Stream.concat(inputs.stream(), outputs.stream()).flatMap(Optional::stream));
     }
 
     HostTensor tensor(TensorRef ref) {
@@ -373,11 +382,8 @@ final class EmulatedSession extends ExecutableSession {
     switch (step) {
       case Launch launch ->
           kernels.launch(
-              launch,
-              launch.words().stream()
-                  .mapToLong(word -> at(((KernelArgument.Memory) word).address()).address())
-                  .toArray(),
-              backwards);
+              launch, launch.words().stream().flatMapToLong(this::words).toArray(), backwards);
+      case DeviceStep.HopperLaunch both -> runBoth(both);
       case Copy copy -> MemorySegment.copy(at(copy.from()), 0, at(copy.to()), 0, copy.bytes());
       case DeviceStep.CopyRows copy -> {
         for (long row = 0; row < copy.rows(); row++) {
@@ -395,6 +401,52 @@ final class EmulatedSession extends ExecutableSession {
       case DeviceStep.Nccl _, DeviceStep.Mark _, DeviceStep.Await _ ->
           throw new IllegalStateException("not local: " + step);
     }
+  }
+
+  /** Both kernels take the same inputs, and leave everything the same, to the bit. */
+  private void runBoth(DeviceStep.HopperLaunch both) {
+    var before = memory.stream().flatMap(Memory::all).map(EmulatedSession::copy).toList();
+    run(both.otherwise());
+    var after = memory.stream().flatMap(Memory::all).map(EmulatedSession::copy).toList();
+    var all = memory.stream().flatMap(Memory::all).toList();
+    for (int i = 0; i < all.size(); i++) {
+      all.get(i).copyFrom(before.get(i));
+    }
+    run(both.launch());
+    for (int i = 0; i < all.size(); i++) {
+      assertThat(all.get(i).mismatch(after.get(i)))
+          .as("the first byte that differs after '%s'", both.launch().label())
+          .isEqualTo(-1);
+    }
+  }
+
+  private static MemorySegment copy(MemorySegment from) {
+    return MemorySegment.ofArray(from.toArray(ValueLayout.JAVA_BYTE));
+  }
+
+  private LongStream words(KernelArgument word) {
+    return switch (word) {
+      case KernelArgument.Memory(var address, long _) -> LongStream.of(at(address).address());
+      case KernelArgument.Number(long value) -> LongStream.of(value);
+      // As emulation.hpp reads it.
+      case KernelArgument.TensorMap map ->
+          LongStream.concat(
+              LongStream.of(
+                  at(map.address()).address(),
+                  map.near(),
+                  map.lines(),
+                  map.pitch(),
+                  map.matrices(),
+                  map.matrixPitch(),
+                  map.boxLines()),
+              LongStream.range(7, map.words()));
+      case KernelArgument.Multicast _,
+          KernelArgument.Flags _,
+          KernelArgument.Meetings _,
+          KernelArgument.Failure _,
+          KernelArgument.Timeout _ ->
+          throw new IllegalStateException("not local: " + word);
+    };
   }
 
   private MemorySegment at(Address address) {

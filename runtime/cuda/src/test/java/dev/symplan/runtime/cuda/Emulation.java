@@ -1,6 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;
@@ -107,9 +108,41 @@ final class Emulation {
   private static final Pattern MMA =
       Pattern.compile("asm volatile\\(\"mma\\.sync[^;]*\\.f32\\.(b?f16)\\.[^;]*;[^;]*;");
 
+  private static final Pattern WGMMA =
+      Pattern.compile(
+          "asm volatile\\(\"wgmma\\.mma_async[^\"]*m64n(\\d+)k16\\.f32\\.(b?f16)\\.[^\"]*"
+              + " ([01]), ([01]);\"[^;]*;");
+
+  /** The instructions of Hopper's copy engine and barriers, and the functions for them. */
+  private static final ImmutableMap<String, String> HOPPER =
+      ImmutableMap.of(
+          "mbarrier\\.init", "emulation::init_barrier(barrier, arrivals);",
+          "mbarrier\\.arrive\\.shared", "emulation::arrive(barrier, 0);",
+          "mbarrier\\.arrive\\.expect_tx", "emulation::arrive(barrier, bytes);",
+          "[^\"]*mbarrier\\.try_wait", "emulation::await(barrier, phase);",
+          "cp\\.async\\.bulk\\.tensor", "emulation::load(to, map, near, line, matrix, barrier);",
+          "bar\\.sync", "emulation::meet_some(number, threads);",
+          "fence\\.", "",
+          "wgmma\\.(?:fence|commit_group|wait_group)", "");
+
+  private static String withoutHopper(String text) {
+    var plain =
+        WGMMA
+            .matcher(text)
+            .replaceAll("emulation::multiply_boxes<emulation::$2>(sums, left, right, $1, $3, $4);");
+    for (var entry : HOPPER.entrySet()) {
+      plain =
+          plain.replaceAll(
+              "asm volatile\\(\"%s[^\"]*\"[^;]*;".formatted(entry.getKey()), entry.getValue());
+    }
+    return plain.replace(
+        "extern __shared__ unsigned char dynamic[];",
+        "unsigned char* const dynamic = emulation::dynamic;");
+  }
+
   /** Each under a name of its own, without the instructions that convert. */
   private static String text(Kernel kernel, int number) {
-    return MMA.matcher(kernel.text().replace(Kernel.ENTRY, "kernel" + number))
+    return MMA.matcher(withoutHopper(kernel.text().replace(Kernel.ENTRY, "kernel" + number)))
         .replaceAll("multiply_$1(sums, a, b, c, d, e, f);")
         .replaceAll(
             "asm volatile\\(\"ldmatrix[^;]*trans[^;]*;[^;]*;", "read_matrices(to, from, true);")

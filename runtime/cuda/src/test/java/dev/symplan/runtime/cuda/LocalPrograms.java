@@ -747,6 +747,29 @@ final class LocalPrograms {
             "x: f16[150, 200], w: f16[2, 200, 136]",
             "o = aten::arange.start_step(70, 150, 70, dtype=torch.int32)",
             "a = aten::_grouped_mm(x, w, o)"),
+        // Many rows in each group, in all forms; what is behind the last one is no number.
+        program(
+            "s: bf16[282, 264], u: bf16[282, 136], w: bf16[2, 264, 136]",
+            "o = aten::arange.start_step(141, 283, 141, dtype=torch.int32)",
+            "x = aten::constant_pad_nd(s, [0, 0, 0, 14], nan)",
+            "y = aten::constant_pad_nd(u, [0, 0, 0, 14], nan)",
+            "a = aten::_grouped_mm(x, w, o)",
+            "p = aten::permute(x, [1, 0])",
+            "b = aten::_grouped_mm(p, y, o)",
+            "v = aten::permute(w, [0, 2, 1])",
+            "c = aten::_grouped_mm(v, p, o)",
+            "d = aten::_grouped_mm(v, p, o, None, torch.float32)",
+            "q = aten::clone(p, memory_format=torch.contiguous_format)",
+            "e = aten::_grouped_mm(v, q, o)",
+            "r = aten::permute(q, [1, 0])",
+            "f = aten::_grouped_mm(r, w, o)"),
+        // More tiles than a GPU has multiprocessors.
+        program(
+            "x: f16[320, 16], w: f16[160, 16, 24]",
+            "o = aten::arange.start_step(2, 321, 2, dtype=torch.int32)",
+            "a = aten::_grouped_mm(x, w, o)",
+            "p = aten::permute(x, [1, 0])",
+            "b = aten::_grouped_mm(p, x, o)"),
         program(
             "x: f32[7, 5], v: f32[3, 5, 4], z: f32[4, 9], i: bf16[2, 3, 5], j: bf16[2, 5, 6]",
             "o = aten::arange.start_step(2, 7, 2, dtype=torch.int32)",

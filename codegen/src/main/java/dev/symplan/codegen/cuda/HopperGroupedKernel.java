@@ -1,0 +1,585 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.math.LongMath;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.GroupedProduct.Form;
+import dev.symplan.codegen.cuda.KernelArgument.Memory;
+import dev.symplan.codegen.cuda.KernelArgument.TensorMap;
+import dev.symplan.ir.DType;
+import dev.symplan.planner.machine.Alignment;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/**
+ * The text of a {@link GroupedProduct} for Hopper GPUs.
+ *
+ * <p>A tile of the result has 128 lines of one operand, its left one, by some of the other. This is
+ * the product or its transpose: tensor cores take at least 64 lines from the left, and a group may
+ * have a few only.
+ *
+ * <p>There is one block for each multiprocessor, which takes one tile after the other. One of its
+ * warps has chunks of 64 inner elements copied into shared memory, as soon as earlier ones are
+ * multiplied. Two teams of four warps multiply 64 lines each, and write their sums by way of shared
+ * memory, so that neighbours are written together.
+ *
+ * <p>A copy begins at a multiple of 16 bytes. Where elements of the dimension that groups share are
+ * side by side, tiles begin there, too, and leave out what belongs to the group before.
+ */
+final class HopperGroupedKernel {
+
+  /** Multiprocessors of an H100; with fewer, blocks follow each other. */
+  private static final int BLOCKS = 132;
+
+  private static final int TILE_LEFT = 128;
+  private static final int TEAMS = 2;
+  private static final int MULTIPLYING = TEAMS * 128;
+  private static final int THREADS = MULTIPLYING + 32;
+
+  /** Bytes of a line of a box, and elements of it. */
+  private static final int LINE = 128;
+
+  private static final int DEPTH = TensorMap.BOX;
+
+  /** Tiles next to each other that share what they read. */
+  private static final int BAND = 8;
+
+  /** Elements of 16 bytes. */
+  private static final int CHUNK = Alignment.VECTOR / 2;
+
+  /** Tensor maps are aligned in arguments, whose size is a multiple of that. */
+  private static final int POINTERS = 8;
+
+  /** Numbers of lines and elements are 32-bit integers, and remain so when tiles are added. */
+  private static final long MOST = 1L << 30;
+
+  /**
+   * How many lines of the right operand a tile has.
+   *
+   * @param stages chunks in shared memory
+   */
+  private record Tile(int right, int stages) {
+    int stageBytes() {
+      return (TILE_LEFT + right) * LINE;
+    }
+  }
+
+  private static final Tile LARGE = new Tile(256, 4);
+  private static final Tile MIDDLE = new Tile(128, 5);
+  private static final Tile FLAT = new Tile(64, 8);
+
+  private static final String TEXT =
+      """
+
+      struct alignas(64) Map {
+        unsigned long long words[16];
+      };
+
+      struct Args {
+        Map left;
+        Map right;
+        char* memory[$POINTERS];
+      };
+
+      struct alignas(16) Eight {
+        unsigned x, y, z, w;
+      };
+
+      __device__ __forceinline__ unsigned shared_address(const void* at) {
+        return (unsigned)__cvta_generic_to_shared(at);
+      }
+
+      __device__ __forceinline__ void init_barrier(unsigned barrier, int arrivals) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(arrivals) : "memory");
+      }
+
+      __device__ __forceinline__ void arrive(unsigned barrier) {
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
+      }
+
+      /** Arrives, and makes the barrier wait for so many bytes as well. */
+      __device__ __forceinline__ void expect(unsigned barrier, int bytes) {
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"(bytes) : "memory");
+      }
+
+      /** Waits for the end of a phase, which are 0 and 1 by turns. */
+      __device__ __forceinline__ void await(unsigned barrier, unsigned phase) {
+        asm volatile("{ .reg .pred done; retry: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; @done bra ready; bra retry; ready: }" :: "r"(barrier), "r"(phase) : "memory");
+      }
+
+      /** Has a box copied, and its bytes reported to a barrier. */
+      __device__ __forceinline__ void load(unsigned to, const Map* map, int near, int line, int matrix, unsigned barrier) {
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" :: "r"(to), "l"(map), "r"(near), "r"(line), "r"(matrix), "r"(barrier) : "memory");
+      }
+
+      /** Some threads wait for each other; all of a warp come together. */
+      __device__ __forceinline__ void meet(int number, int threads) {
+        __syncwarp();
+        asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
+      }
+
+      /** Describes boxes in shared memory: where the next eight lines are, and the next box. */
+      __device__ __forceinline__ unsigned long long boxes(unsigned at) {
+        return (at & 0x3ffffu) >> 4 | (unsigned long long)($BOX_BYTES >> 4) << 16 | (unsigned long long)(8 * $LINE >> 4) << 32 | 1ull << 62;
+      }
+
+      /** Adds the product of 64 × 16 and 16 × $RIGHT elements. */
+      __device__ __forceinline__ void multiply(float* sums, unsigned long long left, unsigned long long right) {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n$RIGHTk16.f32.$TYPE.$TYPE {$NAMES}, %$LEFT_NAME, %$RIGHT_NAME, 1, 1, 1, $LEFT_ACROSS, $RIGHT_ACROSS;" : $SUMS : "l"(left), "l"(right));
+      }
+
+      /** The tile that a block computes. */
+      struct Walk {
+        long long tile;
+        long long passed;
+        long long tiles;
+        int group;
+        int begin;
+        int end;
+
+        /** Goes to the group of the tile; false if there is none. */
+        __device__ __forceinline__ bool find(const Args& args) {
+          while (tile - passed >= tiles) {
+            passed += tiles;
+            group++;
+            begin = end;
+            if (group > $LAST_GROUP) {
+              return false;
+            }
+            end = $NEXT_END;
+            tiles = (long long)$NEAR_TILES * $FAR_TILES;
+          }
+          return true;
+        }
+
+        /** Neighbours in one dimension follow each other, up to some; then come those in the other. */
+        __device__ __forceinline__ void place(int& near, int& far) const {
+          const int count = $NEAR_TILES;
+          const int band = (int)((tile - passed) / ($BAND * $FAR_TILES));
+          const int in_band = (int)((tile - passed) % ($BAND * $FAR_TILES));
+          const int width = count - band * $BAND < $BAND ? count - band * $BAND : $BAND;
+          near = band * $BAND + in_band % width;
+          far = in_band / width;
+        }
+      };
+
+      extern "C" __global__ void __launch_bounds__($THREADS, 1) symplan_kernel(const __grid_constant__ Args args) {
+        extern __shared__ unsigned char dynamic[];
+        for (int g = threadIdx.x; g < $GROUPS; g += $THREADS) {
+          const int end = $END(g);
+          if (end < (g == 0 ? 0 : $END(g - 1)) || end > $SHARED) {
+            __trap();
+          }
+        }
+        // Boxes begin at multiples of 1 KiB, as the permutation of their chunks goes by addresses.
+        const unsigned stages = (shared_address(dynamic) + 1023) & ~1023u;
+        const unsigned pieces = stages + $STAGES * $STAGE_BYTES;
+        const unsigned full = pieces + $TEAMS * $PIECE_BYTES;
+        const unsigned empty = full + 8 * $STAGES;
+        const int lane = threadIdx.x % 32;
+        // The same for all of a warp, as the compiler sees by this.
+        const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
+        if (threadIdx.x == 0) {
+          for (int s = 0; s < $STAGES; s++) {
+            init_barrier(full + 8 * s, 1);
+            init_barrier(empty + 8 * s, $TEAMS * 4);
+          }
+          asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        }
+        // No thread goes on with ends that another one refuses.
+        __syncthreads();
+        Walk walk = {blockIdx.x, 0, 0, -1, 0, 0};
+        unsigned stage = 0;
+        unsigned phase = 0;
+        if (warp == $TEAMS * 4) {
+          for (; lane == 0 && walk.find(args); walk.tile += gridDim.x) {
+      $PLACE
+            for (int c = 0; c < chunks; c++) {
+              await(empty + 8 * stage, phase ^ 1);
+              const unsigned barrier = full + 8 * stage;
+              const unsigned left = stages + stage * $STAGE_BYTES;
+              const unsigned right = left + $LEFT_BYTES;
+              const int k = first_inner + $DEPTH * c;
+              expect(barrier, $STAGE_BYTES);
+      $LOAD
+              stage = stage + 1 == $STAGES ? 0 : stage + 1;
+              phase ^= stage == 0;
+            }
+          }
+          return;
+        }
+        const int team = warp / 4;
+        for (; walk.find(args); walk.tile += gridDim.x) {
+      $PLACE
+          float sums[$RIGHT / 2];
+          #pragma unroll
+          for (int j = 0; j < $RIGHT / 2; j++) {
+            sums[j] = 0;
+          }
+          for (int c = 0; c < chunks; c++) {
+            await(full + 8 * stage, phase);
+            __syncwarp();
+            const unsigned left = stages + stage * $STAGE_BYTES + team * $BOX_BYTES;
+            const unsigned right = stages + stage * $STAGE_BYTES + $LEFT_BYTES;
+      $CLEAR
+            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+            #pragma unroll
+            for (int k = 0; k < $DEPTH / 16; k++) {
+              multiply(sums, boxes(left + k * $LEFT_STEP), boxes(right + k * $RIGHT_STEP));
+            }
+            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+            // The other team multiplies meanwhile. Sums that are read while products are under way,
+            // or look so to ptxas, came out wrong.
+            asm volatile("wgmma.wait_group.sync.aligned 0;" : $SUMS :: "memory");
+            if (lane == 0) {
+              arrive(empty + 8 * stage);
+            }
+            stage = stage + 1 == $STAGES ? 0 : stage + 1;
+            phase ^= stage == 0;
+          }
+          $RESULT_TYPE* result = ($RESULT_TYPE*)$RESULT + (long long)$OF_RESULT * $RESULT_GROUP;
+          unsigned char* piece = dynamic + (pieces - shared_address(dynamic)) + team * $PIECE_BYTES;
+          #pragma unroll
+          for (int p = 0; p < $RIGHT; p += $PIECE) {
+            meet(1 + team, 128);
+            #pragma unroll
+            for (int j = 0; j < $PIECE / 8; j++) {
+              const int row = warp % 4 * 16 + lane / 4;
+              const int column = j * 8 + lane % 4 * 2;
+              const float* four = &sums[(p / 8 + j) * 4];
+      $STAGE_SUMS
+            }
+            meet(1 + team, 128);
+            const int from_left = first_left + team * 64;
+            const int from_right = first_right + p;
+            for (int i = threadIdx.x % 128; i < $PIECE_LINES * ($PIECE_ELEMENTS / $VECTOR); i += 128) {
+              const int line = i / ($PIECE_ELEMENTS / $VECTOR);
+              const int element = i % ($PIECE_ELEMENTS / $VECTOR) * $VECTOR;
+              const int at_left = from_left + $AT_LEFT;
+              const int at_right = from_right + $AT_RIGHT;
+              if (at_left >= left_begin && at_left < left_end && at_right >= right_begin && at_right < right_end) {
+                *($VECTOR_TYPE*)(result + at_left * $LEFT_STRIDEll + at_right * $RIGHT_STRIDEll) = *(const $VECTOR_TYPE*)(piece + line * $PITCH + element * $ELEMENT_BYTES);
+              }
+            }
+          }
+        }
+      }
+      """;
+
+  /** $LEFT and $RIGHT_SIDE count in tiles: one near each other, the other far. */
+  private static final String PLACE_NEAR =
+      """
+          int near, far;
+          walk.place(near, far);
+          const int $NEAR_begin = walk.begin;
+          const int $NEAR_end = walk.end;
+          const int first_$NEAR = (walk.begin & ~$SKEW) + near * $NEAR_TILE;
+          const int $FAR_begin = 0;
+          const int $FAR_end = $FAR_LINES;
+          const int first_$FAR = far * $FAR_TILE;
+          // Behind the last group is one whose products have no terms.
+          const int first_inner = 0;
+          const int chunks = walk.group < $GROUPS ? $ALL_CHUNKS : 0;
+      """;
+
+  private static final String PLACE_INNER =
+      """
+          int near, far;
+          walk.place(near, far);
+          const int left_begin = 0;
+          const int left_end = $LEFT_LINES;
+          const int first_left = near * $TILE_LEFT;
+          const int right_begin = 0;
+          const int right_end = $RIGHT_LINES;
+          const int first_right = far * $RIGHT;
+          const int first_inner = walk.begin;
+          const int chunks = (walk.end - walk.begin + $DEPTH - 1) / $DEPTH;
+      """;
+
+  /** Lines of boxes are inner elements here. */
+  private static final String CLEAR =
+      """
+            const int valid = walk.end - first_inner - $DEPTH * c;
+            if (valid < $DEPTH) {
+              // Behind the group are others' elements.
+              unsigned char* lines = dynamic + (stages - shared_address(dynamic)) + stage * $STAGE_BYTES;
+              const int chunks_of_box = ($DEPTH - valid) * $LINE / 16;
+              for (int i = threadIdx.x; i < $STAGE_BYTES / $BOX_BYTES * chunks_of_box; i += $MULTIPLYING) {
+                *(Eight*)(lines + i / chunks_of_box * $BOX_BYTES + valid * $LINE + i % chunks_of_box * 16) = Eight{0, 0, 0, 0};
+              }
+              asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+              meet(1 + $TEAMS, $MULTIPLYING);
+            }
+      """;
+
+  /**
+   * An operand of the product or of its transpose.
+   *
+   * @param ref with lines and inner elements as its last two dimensions, in some order
+   * @param lineDim which of them are lines, counted from the last
+   */
+  private record Side(TensorRef ref, int lineDim) {
+    long lines() {
+      return ref.type().size(ref.type().rank() - 1 - lineDim);
+    }
+
+    long inner() {
+      return ref.type().size(ref.type().rank() - 2 + lineDim);
+    }
+
+    boolean isByInner() {
+      return GroupedProduct.stride(ref, 1 - lineDim) == 1;
+    }
+
+    /** How boxes of 64 inner elements by so many lines are copied, or of 64 lines. */
+    TensorMap map(int rank, int tile) {
+      boolean byInner = isByInner();
+      boolean grouped = ref.type().rank() == 3;
+      long pitch = GroupedProduct.stride(ref, byInner ? lineDim : 1 - lineDim);
+      long far = byInner ? lines() : inner();
+      return new TensorMap(
+          Memory.of(rank, ref).address(),
+          byInner ? inner() : lines(),
+          far,
+          pitch,
+          grouped ? ref.type().size(0) : 1,
+          grouped ? GroupedProduct.groupStride(ref) : far * pitch,
+          byInner ? tile : DEPTH);
+    }
+
+    String load(String name, int tile) {
+      var group = ref.type().rank() == 3 ? "walk.group" : "0";
+      return isByInner()
+          ? "        load(%1$s, &args.%1$s, k, first_%1$s, %2$s, barrier);\n".formatted(name, group)
+          : IntStream.range(0, tile / TensorMap.BOX)
+              .mapToObj(
+                  i ->
+                      "        load(%1$s + %2$s, &args.%1$s, first_%1$s + %3$s, k, %4$s, barrier);\n"
+                          .formatted(name, i * TensorMap.BOX * LINE, i * TensorMap.BOX, group))
+              .collect(Collectors.joining());
+    }
+  }
+
+  private final GroupedProduct product;
+  private final Tile tile;
+  private final boolean flipped;
+  private final Side left;
+  private final Side right;
+  private final MemoryArguments memory = new MemoryArguments();
+  private final int rank;
+
+  private HopperGroupedKernel(int rank, GroupedProduct product) {
+    this.rank = rank;
+    this.product = product;
+    long lines = Math.ceilDiv(product.shared(), product.groups());
+    boolean inner = product.form() == Form.INNER;
+    this.tile = inner || lines > 2 * FLAT.right() ? LARGE : lines > FLAT.right() ? MIDDLE : FLAT;
+    boolean sharedAtRight = tile == FLAT;
+    this.flipped = !inner && sharedAtRight == (product.form() == Form.ROWS);
+    var rows = new Side(product.left(), 1);
+    var columns = new Side(product.right(), 0);
+    this.left = flipped ? columns : rows;
+    this.right = flipped ? rows : columns;
+  }
+
+  /** {@return whether there is a kernel for a product that tensor cores can compute} */
+  static boolean suits(GroupedProduct product) {
+    var kernel = new HopperGroupedKernel(0, product);
+    long tiles =
+        LongMath.saturatedMultiply(
+            kernel.nearTiles(), LongMath.saturatedMultiply(kernel.farTiles(), product.groups() + 1));
+    return (kernel.isByRight() || kernel.resultStride(true) == 1)
+        && kernel.left.map(0, TILE_LEFT).isEncodable()
+        && kernel.right.map(0, kernel.tile.right()).isEncodable()
+        && Math.max(product.rows(), product.columns()) <= MOST
+        && product.inner() <= MOST
+        && tiles <= MOST * BLOCKS;
+  }
+
+  static HopperLaunch launch(
+      int rank, OpArguments arguments, GroupedProduct product, Launch otherwise) {
+    return new HopperGroupedKernel(rank, product).launch(arguments, otherwise);
+  }
+
+  /** Whether elements of the result along lines of the right operand are side by side. */
+  private boolean isByRight() {
+    return resultStride(false) == 1;
+  }
+
+  private long resultStride(boolean alongLeft) {
+    return GroupedProduct.stride(product.result(), alongLeft != flipped ? 1 : 0);
+  }
+
+  private boolean isSharedAtLeft() {
+    return tile != FLAT;
+  }
+
+  private long nearTiles() {
+    return Math.ceilDiv(
+            isSharedAtLeft() ? left.lines() : right.lines(),
+            isSharedAtLeft() ? TILE_LEFT : tile.right())
+        + 2;
+  }
+
+  private long farTiles() {
+    return isSharedAtLeft()
+        ? Math.ceilDiv(right.lines(), tile.right())
+        : Math.ceilDiv(left.lines(), TILE_LEFT);
+  }
+
+  private HopperLaunch launch(OpArguments arguments, Launch otherwise) {
+    boolean inner = product.form() == Form.INNER;
+    var result = product.result();
+    int bytes = result.type().dtype().bytes();
+    int piece = LINE / bytes;
+    int pieceLines = isByRight() ? TILE_LEFT / TEAMS : piece;
+    int pieceElements = isByRight() ? piece : TILE_LEFT / TEAMS;
+    int pitch = pieceElements * bytes + Alignment.VECTOR;
+    // Multiples of 128 bytes.
+    int pieceBytes = Math.ceilDiv(pieceLines * pitch, LINE) * LINE;
+    int vector = isWrittenByVectors() ? Alignment.VECTOR / bytes : 1;
+    var near = isSharedAtLeft() ? left : right;
+    long nearTile = isSharedAtLeft() ? TILE_LEFT : tile.right();
+    long skew = inner || near.isByInner() ? 0 : CHUNK - 1;
+    var type = CTypes.stored(result.type().dtype());
+    // Longer names first, as some begin like others.
+    var text =
+        TEXT.replace("$PLACE\n", inner ? PLACE_INNER : PLACE_NEAR)
+            .replace("$LOAD\n", left.load("left", TILE_LEFT) + right.load("right", tile.right()))
+            .replace("$CLEAR\n", inner ? CLEAR : "")
+            .replace("$STAGE_SUMS\n", stageSums(pitch, bytes, type))
+            .replace("$NEAR_TILES", inner ? number(nearTiles() - 2) : sharedTiles(skew, nearTile))
+            .replace("$NEAR_TILE", number(nearTile))
+            .replace("$NEAR", isSharedAtLeft() ? "left" : "right")
+            .replace("$FAR_TILES", number(farTiles()))
+            .replace("$FAR_TILE", number(isSharedAtLeft() ? tile.right() : TILE_LEFT))
+            .replace("$FAR_LINES", number((isSharedAtLeft() ? right : left).lines()))
+            .replace("$FAR", isSharedAtLeft() ? "right" : "left")
+            .replace("$SKEW", number(skew))
+            .replace("$ALL_CHUNKS", number(Math.ceilDiv(product.inner(), DEPTH)))
+            .replace("$LAST_GROUP", number(product.groups() - (inner ? 1 : 0)))
+            .replace(
+                "$NEXT_END",
+                inner
+                    ? "$END(group)"
+                    : "group < $GROUPS ? $END(group) : %s".formatted(product.shared()))
+            .replaceAll(
+                "\\$END\\(([^)]*)\\)",
+                "((const int*)%s)[($1) * %s]"
+                    .formatted(
+                        memory.pointer(Memory.of(rank, product.ends())),
+                        GroupedProduct.stride(product.ends(), 0)))
+            .replace("$VECTOR_TYPE", vector > 1 ? "Eight" : type)
+            .replace("$VECTOR", number(vector))
+            .replace("$PIECE_LINES", number(pieceLines))
+            .replace("$PIECE_ELEMENTS", number(pieceElements))
+            .replace("$PIECE_BYTES", number(pieceBytes))
+            .replace("$PIECE", number(piece))
+            .replace("$PITCH", number(pitch))
+            .replace("$ELEMENT_BYTES", number(bytes))
+            .replace("$AT_LEFT", isByRight() ? "line" : "element")
+            .replace("$AT_RIGHT", isByRight() ? "element" : "line")
+            .replace("$LEFT_STRIDE", number(resultStride(true)))
+            .replace("$RIGHT_STRIDE", number(resultStride(false)))
+            .replace("$OF_RESULT", inner ? "walk.group" : "0")
+            .replace("$RESULT_TYPE", type)
+            .replace("$RESULT_GROUP", number(GroupedProduct.groupStride(result)))
+            .replace("$RESULT", memory.pointer(Memory.of(rank, result)))
+            .replace("$LEFT_NAME", number(tile.right() / 2))
+            .replace("$RIGHT_NAME", number(tile.right() / 2 + 1))
+            .replace("$NAMES", sums("%%%s"))
+            .replace("$SUMS", sums("\"+f\"(sums[%s])"))
+            .replace("$LEFT_ACROSS", left.isByInner() ? "0" : "1")
+            .replace("$RIGHT_ACROSS", right.isByInner() ? "0" : "1")
+            .replace("$LEFT_STEP", number(left.isByInner() ? 16 * 2 : 16 * LINE))
+            .replace("$RIGHT_STEP", number(right.isByInner() ? 16 * 2 : 16 * LINE))
+            .replace("$LEFT_LINES", number(left.lines()))
+            .replace("$RIGHT_LINES", number(right.lines()))
+            .replace("$LEFT_BYTES", number(TILE_LEFT * LINE))
+            .replace("$TILE_LEFT", number(TILE_LEFT))
+            .replace("$RIGHT", number(tile.right()))
+            .replace("$TYPE", product.left().type().dtype() == DType.BF16 ? "bf16" : "f16")
+            .replace("$STAGE_BYTES", number(tile.stageBytes()))
+            .replace("$STAGES", number(tile.stages()))
+            .replace("$BOX_BYTES", number(TensorMap.BOX * LINE))
+            .replace("$BAND", number(BAND))
+            .replace("$LINE", number(LINE))
+            .replace("$DEPTH", number(DEPTH))
+            .replace("$TEAMS", number(TEAMS))
+            .replace("$MULTIPLYING", number(MULTIPLYING))
+            .replace("$THREADS", number(THREADS))
+            .replace("$POINTERS", number(POINTERS))
+            .replace("$GROUPS", number(product.groups()))
+            .replace("$SHARED", number(product.shared()));
+    var words =
+        ImmutableList.<KernelArgument>builder()
+            .add(left.map(rank, TILE_LEFT), right.map(rank, tile.right()))
+            .addAll(memory.words());
+    for (int i = memory.words().size(); i < POINTERS; i++) {
+      words.add(new KernelArgument.Number(0));
+    }
+    long tiles = nearTiles() * farTiles() * (product.groups() + 1);
+    var launch =
+        new Launch(
+            arguments.op().stream(),
+            new Kernel(CTypes.PRELUDE + text),
+            (int) Math.min(BLOCKS, tiles),
+            THREADS,
+            words.build(),
+            arguments.op().name());
+    int shared =
+        1024 + tile.stages() * (tile.stageBytes() + 2 * Long.BYTES) + TEAMS * pieceBytes;
+    return new HopperLaunch(launch, shared, otherwise);
+  }
+
+  /** {@return the number of tiles of the group of a walk} */
+  private static String sharedTiles(long skew, long nearTile) {
+    return "(end > begin ? (end - (begin & ~%s) + %s) / %s : 0)"
+        .formatted(skew, nearTile - 1, nearTile);
+  }
+
+  private String sums(String each) {
+    return IntStream.range(0, tile.right() / 2)
+        .mapToObj(each::formatted)
+        .collect(Collectors.joining(", "));
+  }
+
+  /** A lane has neighbours along the right, in two lines of the left. */
+  private String stageSums(int pitch, int bytes, String type) {
+    var dtype = product.result().type().dtype();
+    return IntStream.range(0, 4)
+        .mapToObj(
+            i -> {
+              var row = i < 2 ? "row" : "(row + 8)";
+              var column = i % 2 == 0 ? "column" : "(column + 1)";
+              return "        *(%s*)(piece + %s * %s + %s * %s) = %s;\n"
+                  .formatted(
+                      type,
+                      isByRight() ? row : column,
+                      pitch,
+                      isByRight() ? column : row,
+                      bytes,
+                      CTypes.narrow(dtype, "four[%s]".formatted(i)));
+            })
+        .collect(Collectors.joining());
+  }
+
+  /** Whether all pieces' lines are vectors of 16 bytes in the result, too. */
+  private boolean isWrittenByVectors() {
+    var result = product.result();
+    long unit = Alignment.VECTOR / result.type().dtype().bytes();
+    long elements = isByRight() ? right.lines() : left.lines();
+    boolean shared = product.form() != Form.INNER && isByRight() != isSharedAtLeft();
+    return !shared
+        && elements % unit == 0
+        && resultStride(isByRight()) % unit == 0
+        && GroupedProduct.groupStride(result) % unit == 0
+        && Memory.of(rank, result).address().isVectorAligned();
+  }
+
+  private static String number(long value) {
+    return Long.toString(value);
+  }
+}

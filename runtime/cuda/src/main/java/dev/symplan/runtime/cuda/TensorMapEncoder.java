@@ -1,0 +1,44 @@
+package dev.symplan.runtime.cuda;
+
+import dev.symplan.codegen.cuda.KernelArgument.TensorMap;
+import org.bytedeco.cuda.cudart.CUtensorMap;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.javacpp.LongPointer;
+
+/**
+ * Has the driver encode where a tensor is, again whenever it is elsewhere.
+ *
+ * @param label of the launch, in messages
+ */
+record TensorMapEncoder(Check check, TensorMap map, String label) {
+
+  /** The driver refuses a map that begins anywhere else than at a multiple. */
+  private static final int ALIGNMENT = 64;
+
+  /** {@return the words of the tensor map for an address} */
+  long[] encode(long address) {
+    int bytes = map.words() * Long.BYTES;
+    try (var room = new BytePointer(bytes + ALIGNMENT)) {
+      var aligned = new BytePointer(room).position(-room.address() & (ALIGNMENT - 1));
+      check.driver(
+          cudart.cuTensorMapEncodeTiled(
+              new CUtensorMap(aligned),
+              cudart.CU_TENSOR_MAP_DATA_TYPE_UINT16,
+              3,
+              new DevicePointer(address),
+              new long[] {map.near(), map.lines(), map.matrices()},
+              new long[] {map.pitchBytes(), map.matrixPitchBytes()},
+              new int[] {TensorMap.BOX, map.boxLines(), 1},
+              new int[] {1, 1, 1},
+              cudart.CU_TENSOR_MAP_INTERLEAVE_NONE,
+              cudart.CU_TENSOR_MAP_SWIZZLE_128B,
+              cudart.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+              cudart.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+          "cuTensorMapEncodeTiled for '%s'".formatted(label));
+      var words = new long[map.words()];
+      new LongPointer(aligned).get(words);
+      return words;
+    }
+  }
+}
