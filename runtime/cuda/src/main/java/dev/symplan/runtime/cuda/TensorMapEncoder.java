@@ -1,10 +1,10 @@
 package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.cuda.KernelArgument.TensorMap;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
 import org.bytedeco.cuda.cudart.CUtensorMap;
 import org.bytedeco.cuda.global.cudart;
-import org.bytedeco.javacpp.BytePointer;
-import org.bytedeco.javacpp.LongPointer;
 
 /**
  * Has the driver encode where a tensor is, again whenever it is elsewhere.
@@ -13,17 +13,16 @@ import org.bytedeco.javacpp.LongPointer;
  */
 record TensorMapEncoder(Check check, TensorMap map, String label) {
 
-  /** The driver refuses a map that begins anywhere else than at a multiple. */
+  /** The driver refuses to write a map anywhere else than at a multiple. */
   private static final int ALIGNMENT = 64;
 
   /** {@return the words of the tensor map for an address} */
   long[] encode(long address) {
-    int bytes = map.words() * Long.BYTES;
-    try (var room = new BytePointer(bytes + ALIGNMENT)) {
-      var aligned = new BytePointer(room).position(-room.address() & (ALIGNMENT - 1));
+    try (var arena = Arena.ofConfined()) {
+      var words = arena.allocate((long) map.words() * Long.BYTES, ALIGNMENT);
       check.driver(
           cudart.cuTensorMapEncodeTiled(
-              new CUtensorMap(aligned),
+              new CUtensorMap(new DevicePointer(words.address())),
               cudart.CU_TENSOR_MAP_DATA_TYPE_UINT16,
               3,
               new DevicePointer(address),
@@ -36,9 +35,7 @@ record TensorMapEncoder(Check check, TensorMap map, String label) {
               cudart.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
               cudart.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
           "cuTensorMapEncodeTiled for '%s'".formatted(label));
-      var words = new long[map.words()];
-      new LongPointer(aligned).get(words);
-      return words;
+      return words.toArray(ValueLayout.JAVA_LONG);
     }
   }
 }

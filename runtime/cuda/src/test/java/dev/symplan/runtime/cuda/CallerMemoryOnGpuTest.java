@@ -17,6 +17,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
@@ -34,16 +35,23 @@ class CallerMemoryOnGpuTest {
   private static final long BYTES = ELEMENTS * 4L;
   private static final Check CHECK = new Check(0);
 
-  /** A kernel, products with and without a bias, and a copy. */
+  /**
+   * A kernel, products with and without a bias, a copy, and a product of one group. Each f32 is a
+   * bf16 of the same value behind a bf16 of 0.
+   */
   private static final String TEXT =
       """
       graph version 1
-      graph mixed(x: f32[64, 64], w: f32[64, 64], b: f32[64]) {
+      graph mixed(x: f32[64, 64], w: f32[64, 64], b: f32[64], h: bf16[64, 128],
+                  v: bf16[1, 64, 128]) {
         y = aten::add.Tensor(x, x)
         p = aten::mm(y, w)
         q = aten::addmm(b, x, w)
         c = aten::clone(x)
-        return y, p, q, c
+        o = aten::full([1], 64, dtype=torch.int32)
+        t = aten::permute(v, [0, 2, 1])
+        g = aten::_grouped_mm(h, t, o, None, torch.float32)
+        return y, p, q, c, g
       }
       """;
 
@@ -83,6 +91,14 @@ class CallerMemoryOnGpuTest {
     return memory;
   }
 
+  private List<Pointer> inputs(float value) {
+    return List.of(tensor(value), tensor(0.5f), tensor(3), tensor(value), tensor(0.5f));
+  }
+
+  private List<Pointer> outputs() {
+    return Stream.generate(() -> tensor(0)).limit(5).toList();
+  }
+
   private static float[] values(Pointer tensor) {
     var values = new float[ELEMENTS];
     try (var host = new FloatPointer(ELEMENTS)) {
@@ -108,9 +124,9 @@ class CallerMemoryOnGpuTest {
       for (int run = 0; run < 24; run++) {
         // Twelve runs each on memory of their own, then each again.
         boolean again = run >= 12;
-        var given = List.of(tensor(run + 1), tensor(0.5f), tensor(3));
+        var given = inputs(run + 1);
         var made =
-            again ? results.get(run - 12) : List.of(tensor(0), tensor(0), tensor(0), tensor(0));
+            again ? results.get(run - 12) : outputs();
         session.bind(0, new CallerMemory(all(given), all(made)));
         session.runIn(run % 2 == 0 ? stream.address() : 0);
         if (again) {
@@ -129,6 +145,7 @@ class CallerMemoryOnGpuTest {
         assertThat(values(results.get(run).get(1))).containsOnly(64 * x);
         assertThat(values(results.get(run).get(2))).containsOnly(32 * x + 3);
         assertThat(values(results.get(run).get(3))).containsOnly(x);
+        assertThat(values(results.get(run).get(4))).containsOnly(32 * x);
       }
     }
     CHECK.runtime(cudart.cudaStreamDestroy(stream), "cudaStreamDestroy");
@@ -147,8 +164,8 @@ class CallerMemoryOnGpuTest {
   @Test
   void capturesAddressesThatComeAgain() {
     try (var session = open(MemorySpace.EXTERNAL, MemorySpace.EXTERNAL)) {
-      var given = List.of(tensor(2), tensor(0.5f), tensor(3));
-      var made = List.of(tensor(0), tensor(0), tensor(0), tensor(0));
+      var given = inputs(2);
+      var made = outputs();
       for (int run = 0; run < 5; run++) {
         session.bind(0, new CallerMemory(all(given), all(made)));
         session.run();
