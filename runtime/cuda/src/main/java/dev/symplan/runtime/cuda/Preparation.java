@@ -210,9 +210,7 @@ final class Preparation {
             both.launch().kernel(), kernel -> load(kernel, "sm_%sa".formatted(HOPPER)));
     check.driver(
         cudart.cuFuncSetAttribute(
-            function,
-            cudart.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-            both.sharedBytes()),
+            function, cudart.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, both.sharedBytes()),
         "cuFuncSetAttribute");
     return function;
   }
@@ -235,7 +233,8 @@ final class Preparation {
           locations.follow(address, at -> words.put(index, at));
       case KernelArgument.TensorMap map -> {
         var encoder = new TensorMapEncoder(check, map, launch.label());
-        locations.follow(map.address(), at -> words.position(index).put(encoder.encode(at)).position(0));
+        locations.follow(
+            map.address(), at -> words.position(index).put(encoder.encode(at)).position(0));
       }
       case KernelArgument.Multicast(var members, long offset, long _) ->
           words.put(index, peers.multicast(members) + offset);

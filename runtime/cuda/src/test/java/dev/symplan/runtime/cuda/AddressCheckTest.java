@@ -452,11 +452,14 @@ class AddressCheckTest {
   @Test
   void products() {
     var found =
-        Stream.of(LocalPrograms.products(), LocalPrograms.shortFloats())
+        Stream.of(
+                LocalPrograms.products(),
+                LocalPrograms.shortFloats(),
+                LocalPrograms.groupedProducts())
             .flatMap(List::stream)
             .flatMap(text -> checkAll(Lowering.lower(LocalPrograms.plan(text))).stream())
             .collect(Collectors.toSet());
-    assertThat(found).contains("Product", "Launch");
+    assertThat(found).contains("Product", "Launch", "HopperLaunch");
   }
 
   @Test

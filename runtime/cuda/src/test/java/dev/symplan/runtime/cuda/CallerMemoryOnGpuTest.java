@@ -125,8 +125,7 @@ class CallerMemoryOnGpuTest {
         // Twelve runs each on memory of their own, then each again.
         boolean again = run >= 12;
         var given = inputs(run + 1);
-        var made =
-            again ? results.get(run - 12) : outputs();
+        var made = again ? results.get(run - 12) : outputs();
         session.bind(0, new CallerMemory(all(given), all(made)));
         session.runIn(run % 2 == 0 ? stream.address() : 0);
         if (again) {

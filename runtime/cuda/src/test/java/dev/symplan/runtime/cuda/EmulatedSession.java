@@ -24,7 +24,6 @@ import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.ReduceOp;
-import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -35,7 +34,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import java.util.stream.LongStream;
 
 /**
@@ -45,62 +43,12 @@ import java.util.stream.LongStream;
  * <p>Ranks go one after the other, from collective to collective, which are done plainly.
  */
 final class EmulatedSession extends ExecutableSession {
-  private static final long ALIGNMENT = 256;
+  static final long ALIGNMENT = 256;
 
   private final EmulatedKernels kernels;
   private final List<ImmutableList<ImmutableList<DeviceStep>>> steps;
-  private final List<Memory> memory = new ArrayList<>();
+  private final List<EmulatedMemory> memory = new ArrayList<>();
   private boolean backwards;
-
-  /** One rank's memory, poisoned. */
-  private static final class Memory {
-    private final MemorySegment symmetric;
-    private final MemorySegment local;
-    private final MemorySegment host;
-    private final List<Optional<MemorySegment>> inputs;
-    private final List<Optional<MemorySegment>> outputs;
-
-    Memory(RankProgram program, long symmetricBytes) {
-      symmetric = allocate(symmetricBytes);
-      local = allocate(program.localBytes());
-      host = allocate(program.hostBytes());
-      inputs = program.inputs().stream().map(Memory::external).toList();
-      outputs = program.outputs().stream().map(Memory::external).toList();
-    }
-
-    private static Optional<MemorySegment> external(Optional<TensorRef> ref) {
-      return ref.filter(r -> r.arena().isExternal())
-          .map(r -> allocate(r.offset() + r.type().storageBytes()));
-    }
-
-    private static MemorySegment allocate(long bytes) {
-      return java.lang.foreign.Arena.ofAuto()
-          .allocate(Math.max(1, bytes), ALIGNMENT)
-          .fill((byte) -1);
-    }
-
-    MemorySegment at(ArenaKind arena, int index, long offset) {
-      var whole =
-          switch (arena) {
-            case SYMMETRIC -> symmetric;
-            case LOCAL -> local;
-            case HOST -> host;
-            case EXTERNAL_INPUT -> inputs.get(index).orElseThrow();
-            case EXTERNAL_OUTPUT -> outputs.get(index).orElseThrow();
-          };
-      return whole.asSlice(offset);
-    }
-
-    Stream<MemorySegment> all() {
-      return Stream.concat(
-          Stream.of(symmetric, local, host),
-          Stream.concat(inputs.stream(), outputs.stream()).flatMap(Optional::stream));
-    }
-
-    HostTensor tensor(TensorRef ref) {
-      return new HostTensor(at(ref.arena(), ref.index(), ref.offset()), ref.type());
-    }
-  }
 
   private EmulatedSession(
       Executable executable,
@@ -111,7 +59,7 @@ final class EmulatedSession extends ExecutableSession {
     this.steps = steps;
     executable
         .ranks()
-        .forEach(program -> memory.add(new Memory(program, executable.symmetricBytes())));
+        .forEach(program -> memory.add(new EmulatedMemory(program, executable.symmetricBytes())));
   }
 
   /** {@return sessions whose kernels are compiled at once} */
@@ -405,10 +353,10 @@ final class EmulatedSession extends ExecutableSession {
 
   /** Both kernels take the same inputs, and leave everything the same, to the bit. */
   private void runBoth(DeviceStep.HopperLaunch both) {
-    var before = memory.stream().flatMap(Memory::all).map(EmulatedSession::copy).toList();
+    var before = memory.stream().flatMap(EmulatedMemory::all).map(EmulatedSession::copy).toList();
     run(both.otherwise());
-    var after = memory.stream().flatMap(Memory::all).map(EmulatedSession::copy).toList();
-    var all = memory.stream().flatMap(Memory::all).toList();
+    var after = memory.stream().flatMap(EmulatedMemory::all).map(EmulatedSession::copy).toList();
+    var all = memory.stream().flatMap(EmulatedMemory::all).toList();
     for (int i = 0; i < all.size(); i++) {
       all.get(i).copyFrom(before.get(i));
     }
