@@ -131,7 +131,7 @@ final class HopperGroupedKernel {
     this.product = product;
     long lines = Math.ceilDiv(product.shared(), product.groups());
     boolean inner = product.form() == Form.INNER;
-    this.tile = inner || lines > 2 * FLAT.right() ? LARGE : lines > FLAT.right() ? MIDDLE : FLAT;
+    this.tile = inner || lines > MIDDLE.right() ? LARGE : lines > FLAT.right() ? MIDDLE : FLAT;
     boolean sharedAtRight = tile == FLAT;
     this.flipped = !inner && sharedAtRight == (product.form() == Form.ROWS);
     var rows = new Side(product.left(), 1);
