@@ -20,8 +20,8 @@ public enum MemorySpace {
    */
   DONATED("donated"),
   /**
-   * The host's memory, for what {@code symplan::offload} gives. Nothing but {@code symplan::reload}
-   * reads it.
+   * The host's memory, for inputs and for what {@code symplan::offload} gives. Nothing but views
+   * and {@code symplan::reload} reads it.
    */
   HOST("host");
 

@@ -82,7 +82,6 @@ public final class GraphBuilder {
 
   public Value input(String valueName, Type type, Span at) {
     var value = newValue(valueName, type, at, true);
-    refuseHost(type, valueName, at, "is an input");
     inputs.add(value);
     return value;
   }
@@ -106,15 +105,6 @@ public final class GraphBuilder {
     var typed = typed(def, args, results, at);
     var made = ImmutableList.<Value>builderWithExpectedSize(typed.types().size());
     results.forEach(this::refuseDonation);
-    if (!def.has(OpTrait.HOST_COPY)) {
-      results.forEach(
-          spec ->
-              refuseHost(
-                  spec.annotation().orElse(NoneType.NONE),
-                  spec.name(),
-                  spec.span(),
-                  "is no result of symplan::offload"));
-    }
     for (int i = 0; i < typed.types().size(); i++) {
       var spec = i < results.size() ? results.get(i) : ResultSpec.named("", at);
       var type = typed.types().get(i);
@@ -128,9 +118,6 @@ public final class GraphBuilder {
 
   /** Adds an output: a value, a number or {@code None}. */
   public void output(Arg output) {
-    if (output instanceof Arg.Ref(Value value)) {
-      refuseHost(value.type(), value.name(), value.span(), "is an output");
-    }
     outputs.add(output);
   }
 
@@ -157,17 +144,6 @@ public final class GraphBuilder {
               spec.span(),
               "'%s' is annotated @donated, but is not an input of the graph".formatted(spec.name()),
               "only inputs can be donated; remove @donated"));
-    }
-  }
-
-  private void refuseHost(Type type, String valueName, Span at, String why) {
-    if (type instanceof TensorType tensor && tensor.space() == MemorySpace.HOST) {
-      sink.report(
-          Diagnostic.error(
-              DiagnosticCode.ANNOTATION_MISMATCH,
-              at,
-              "'%s' is annotated @host, but %s".formatted(valueName, why),
-              "remove @host; --memory-limit lets the planner move tensors to the host's memory"));
     }
   }
 
@@ -251,7 +227,7 @@ public final class GraphBuilder {
 
   /** A rule may give the type of an operand; where that asks to live is its own affair. */
   private static Type given(OpResult inferred) {
-    return inferred.type() instanceof TensorType tensor
+    return inferred.type() instanceof TensorType tensor && tensor.space() != MemorySpace.HOST
         ? tensor.withSpace(MemorySpace.ANY)
         : inferred.type();
   }
@@ -274,8 +250,12 @@ public final class GraphBuilder {
       return given(inferred);
     }
     var annotated = spec.annotation().get();
-    var type = withStrides(annotated, inferred.type(), spec.stridesGiven());
+    var type =
+        inHost(withStrides(annotated, inferred.type(), spec.stridesGiven()), inferred.type());
     if (inferred.allows(type)) {
+      if (isInHost(type) != isInHost(inferred.type())) {
+        wrongHost(def, inferred, spec);
+      }
       return type;
     }
     sink.report(
@@ -287,6 +267,31 @@ public final class GraphBuilder {
             "correct the annotation or the arguments"));
     // Later statements were more often written for the op's result than for the annotation.
     return inferred.type();
+  }
+
+  private static boolean isInHost(Type type) {
+    return type instanceof TensorType tensor && tensor.space() == MemorySpace.HOST;
+  }
+
+  /** An annotation may leave out that something is in the host's memory. */
+  private static Type inHost(Type annotated, Type inferred) {
+    return isInHost(inferred)
+            && annotated instanceof TensorType tensor
+            && tensor.space() == MemorySpace.ANY
+        ? tensor.withSpace(MemorySpace.HOST)
+        : annotated;
+  }
+
+  private void wrongHost(OpDef def, OpResult inferred, ResultSpec spec) {
+    sink.report(
+        Diagnostic.error(
+            DiagnosticCode.ANNOTATION_MISMATCH,
+            spec.span(),
+            isInHost(inferred.type())
+                ? "%s gives '%s' in the host's memory".formatted(def.name(), spec.name())
+                : "'%s' is annotated @host, but %s does not give it there"
+                    .formatted(spec.name(), def.name()),
+            "symplan::offload and symplan::reload move tensors to the host's memory and back"));
   }
 
   /** Checks how a result in storage of its own lies there. */

@@ -3,7 +3,10 @@ package dev.symplan.ir.op;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.ImmutableLists;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
 import java.util.Optional;
 
 /**
@@ -90,21 +93,38 @@ public record OpDef(
   public Optional<ImmutableList<OpResult>> infer(ImmutableList<Arg> args) {
     var call = new OpCall(this, args);
     call.collective().ifPresent(CollectiveCall::check);
-    if (!has(OpTrait.HOST_COPY) && !has(OpTrait.HOST_COPY_END)) {
-      refuseHostMemory(args);
+    var inferred = rule.map(r -> ImmutableList.copyOf(r.infer(call)));
+    if (has(OpTrait.HOST_COPY) || has(OpTrait.HOST_COPY_END)) {
+      return inferred;
     }
-    return rule.map(r -> ImmutableList.copyOf(r.infer(call)));
+    var inHost = inHost(args);
+    return inHost.isEmpty() ? inferred : Optional.of(viewsOf(inHost, inferred));
   }
 
-  private static void refuseHostMemory(ImmutableList<Arg> args) {
-    for (var arg : args) {
-      for (var value : arg.operands()) {
-        if (value.isTensor() && value.tensor().space() == MemorySpace.HOST) {
-          throw new OpTypeException(
-              "'%s' is in the host's memory".formatted(value.name()),
-              "only symplan::reload reads what symplan::offload gives");
-        }
-      }
+  /** {@return the tensors among arguments that are in the host's memory} */
+  private static ImmutableList<Value> inHost(ImmutableList<Arg> args) {
+    return args.stream()
+        .flatMap(arg -> arg.operands().stream())
+        .filter(value -> value.isTensor() && value.tensor().space() == MemorySpace.HOST)
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /** A view of what is in the host's memory is there, too; nothing else can read that. */
+  private ImmutableList<OpResult> viewsOf(
+      ImmutableList<Value> inHost, Optional<ImmutableList<OpResult>> inferred) {
+    boolean views =
+        inferred.isPresent()
+            && !schema.mutates()
+            && !has(OpTrait.SIDE_EFFECT)
+            && inferred.get().stream()
+                .allMatch(result -> result.view().filter(v -> inHost.contains(v.of())).isPresent());
+    if (!views) {
+      throw new OpTypeException(
+          "'%s' is in the host's memory".formatted(inHost.getFirst().name()),
+          "only views and symplan::reload read what is there");
     }
+    return ImmutableLists.map(
+        inferred.get(),
+        result -> result.withType(((TensorType) result.type()).withSpace(MemorySpace.HOST)));
   }
 }

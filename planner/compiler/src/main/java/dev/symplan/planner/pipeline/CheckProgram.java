@@ -2,6 +2,7 @@ package dev.symplan.planner.pipeline;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
@@ -41,7 +42,7 @@ final class CheckProgram extends ProgramPass {
     sink.throwIfErrors();
     BorderCheck.check(distinct, sink);
     Groups.check(program.groups(), graphOfRank, sink);
-    distinct.forEach(graph -> refuseHostCopies(graph, sink));
+    distinct.forEach(graph -> checkHostCopies(graph, sink));
     distinct.forEach(graph -> RankNumbers.check(graph, graphOfRank.size(), sink));
     sink.throwIfErrors();
     SpaceChoice.checkNames(context.options(), distinct);
@@ -64,18 +65,32 @@ final class CheckProgram extends ProgramPass {
     return new PlanState(stages, state.facts());
   }
 
-  /** Planning again may put something between a copy and what waits for it. */
-  private static void refuseHostCopies(Graph graph, DiagnosticSink sink) {
-    graph.ops().stream()
-        .filter(op -> op.def().has(OpTrait.HOST_COPY) || op.def().has(OpTrait.HOST_COPY_END))
-        .forEach(
-            op ->
-                sink.report(
-                    Diagnostic.error(
-                        DiagnosticCode.UNSUPPORTED,
-                        op.span(),
-                        "%s is for plans, not for graphs".formatted(op.def().name()),
-                        "--memory-limit lets the planner move tensors to the host's memory")));
+  /**
+   * Refuses waits for copies, as planning may put something between a copy and its wait; and copies
+   * of tensors with gaps, as the copy would have what is in the gaps.
+   */
+  private static void checkHostCopies(Graph graph, DiagnosticSink sink) {
+    for (var op : graph.ops()) {
+      if (op.def().has(OpTrait.HOST_COPY_END)) {
+        sink.report(
+            Diagnostic.error(
+                DiagnosticCode.UNSUPPORTED,
+                op.span(),
+                "%s is for plans, not for graphs".formatted(op.def().name()),
+                "remove it: the planner waits for copies where their results are needed"));
+      } else if (op.def().has(OpTrait.HOST_COPY)
+          && !op.operands().getFirst().tensor().isDense()) {
+        sink.report(
+            Diagnostic.error(
+                DiagnosticCode.UNSUPPORTED,
+                op.span(),
+                "%s copies bytes, and %s has gaps"
+                    .formatted(op.def().name(), op.operands().getFirst().name()),
+                op.operands().getFirst().tensor().space() == MemorySpace.HOST
+                    ? "symplan::reload all of it, and take the part then"
+                    : "aten::clone it before"));
+      }
+    }
   }
 
   private static Analyses analyses(Graph graph, PassContext context) {

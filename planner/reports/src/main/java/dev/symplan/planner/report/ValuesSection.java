@@ -110,7 +110,7 @@ final class ValuesSection {
             switch (buffer.arena()) {
               case SYMMETRIC -> "planned input: the caller fills it in the arena";
               case LOCAL -> "planned input";
-              case HOST -> throw new IllegalStateException("an input in the host's memory");
+              case HOST -> "planned input in the host's memory";
               case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> "the caller's input";
             });
         break;

@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
@@ -18,8 +19,8 @@ import java.util.Map;
  * order, nothing reads or writes the copy or writes its source. What waits counts as writing the
  * copy, so {@link MemoryRun} finds steps in another order, and whatever lies in the way.
  *
- * <p>The host's memory holds what such copies give, and nothing else reads it. A copy is of bytes,
- * so both tensors have the same strides.
+ * <p>The host's memory holds inputs that the caller has there, and what such copies give. Nothing
+ * but copies and views reads it. A copy is of bytes, so both tensors have the same strides.
  */
 final class HostCopyRules {
   private final AliasModel facts;
@@ -129,30 +130,38 @@ final class HostCopyRules {
   }
 
   private void checkPlaces() {
-    var ops = facts.plan.graph().ops();
-    for (int i = 0; i < ops.size(); i++) {
-      var op = ops.get(i);
+    var graph = facts.plan.graph();
+    for (var input : graph.inputs()) {
+      if (input.isTensor()) {
+        checkDefined(input, "the caller", isHost(input.type()));
+      }
+    }
+    for (int i = 0; i < graph.ops().size(); i++) {
+      var op = graph.ops().get(i);
       boolean copies = op.def().has(OpTrait.HOST_COPY) || op.def().has(OpTrait.HOST_COPY_END);
+      boolean runs = facts.needsStep(i) || facts.fresh(i).length > 0;
       for (var value : op.operands()) {
-        if (!copies && isInHost(value)) {
+        if (!copies && runs && isInHost(value)) {
           wrong(
               Rule.PLACEMENT,
               "%s reads %s in the host's memory".formatted(facts.words.text(i), value.name()));
         }
       }
       for (var value : op.results()) {
-        if (isInHost(value) != isOffload(op)) {
-          wrong(
-              Rule.PLACEMENT,
-              "%s gives %s, which is %s the host's memory"
-                  .formatted(facts.words.text(i), value.name(), isOffload(op) ? "not in" : "in"));
+        // PlacementRules find views that are not in what they are views of.
+        if (value.isTensor() && facts.definedBy(storage(value)) == i) {
+          checkDefined(value, facts.words.text(i), isOffload(op));
         }
       }
     }
-    for (var value : facts.plan.graph().outputValues()) {
-      if (isInHost(value)) {
-        wrong(Rule.PLACEMENT, "the output %s is in the host's memory".formatted(value.name()));
-      }
+  }
+
+  private void checkDefined(Value value, String by, boolean inHost) {
+    if (isInHost(value) != inHost) {
+      wrong(
+          Rule.PLACEMENT,
+          "%s gives %s, which is %s the host's memory"
+              .formatted(by, value.name(), inHost ? "not in" : "in"));
     }
   }
 
@@ -165,7 +174,10 @@ final class HostCopyRules {
   /** Whether the rule of an op, whatever the graph says, gives something in the host's memory. */
   private static boolean isOffload(Op op) {
     return op.def().has(OpTrait.HOST_COPY)
-        && op.infer().getFirst().type() instanceof TensorType type
-        && type.space() == MemorySpace.HOST;
+        && isHost(op.infer().getFirst().type());
+  }
+
+  private static boolean isHost(Type type) {
+    return type instanceof TensorType tensor && tensor.space() == MemorySpace.HOST;
   }
 }

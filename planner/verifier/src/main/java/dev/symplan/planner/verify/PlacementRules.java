@@ -165,9 +165,10 @@ final class PlacementRules {
     var buffer = facts.plan.buffers().get(index);
     boolean fits =
         switch (buffer.arena()) {
-          case SYMMETRIC, LOCAL -> true;
+          // HostCopyRules know who may be on the host.
+          case SYMMETRIC, LOCAL, HOST -> true;
           case EXTERNAL_INPUT -> isInput(buffer.offset(), input);
-          case HOST, EXTERNAL_OUTPUT -> false;
+          case EXTERNAL_OUTPUT -> false;
         };
     if (!fits) {
       wrong(

@@ -11,6 +11,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.options.CompileOptions;
 import java.util.List;
+import java.util.stream.Stream;
 
 /**
  * The memory that the caller wants for inputs and outputs: by name, by annotation, or by default,
@@ -27,8 +28,8 @@ public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
   /**
    * Refuses options about names that the graphs do not have.
    *
-   * @throws CompileException when a name is neither an input nor an output, or a donated one is not
-   *     an input
+   * @throws CompileException when a name is neither an input nor an output, a donated one is not an
+   *     input, or one is in the host's memory
    */
   public static void checkNames(CompileOptions options, List<Graph> graphs) {
     options
@@ -41,8 +42,20 @@ public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
               } else if (!input && space == MemorySpace.DONATED) {
                 throw wrong(
                     graphs, "'%s' is not an input of '%s'", name, "only inputs can be donated");
+              } else if (graphs.stream().anyMatch(graph -> isInHost(graph, name))) {
+                throw wrong(
+                    graphs,
+                    "'%s' of '%s' is in the host's memory",
+                    name,
+                    "move it with symplan::offload or symplan::reload, and choose the space of that");
               }
             });
+  }
+
+  private static boolean isInHost(Graph graph, String name) {
+    return Stream.concat(graph.inputs().stream(), graph.outputValues().stream())
+        .filter(value -> value.name().equals(name) && value.isTensor())
+        .anyMatch(value -> value.tensor().space() == MemorySpace.HOST);
   }
 
   private static CompileException wrong(

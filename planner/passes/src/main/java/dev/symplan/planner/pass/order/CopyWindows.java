@@ -1,10 +1,15 @@
 package dev.symplan.planner.pass.order;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ListMultimap;
 import com.google.common.collect.MultimapBuilder;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Notes;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.Timeline;
@@ -13,13 +18,17 @@ import dev.symplan.planner.pass.analysis.OverlapWindows;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
  * The windows of a graph's copies between device and host memory: the units between the op that
  * begins a copy and the one that waits for it. In a tight window is none: the copy frees the most
  * memory, and compute waits for all of it.
  */
-final class CopyWindows {
+public final class CopyWindows {
+  private static final OpDef AWAIT = BuiltinOps.registry().get("symplan::await_copy");
+
   private final PeakView view;
   private final CostModel costs;
   private final long most;
@@ -28,8 +37,8 @@ final class CopyWindows {
   /** By unit, the bytes that are live there. */
   private final long[] live;
 
-  /** By copy, the first unit after the wait for it. */
-  private final Map<Value, Integer> done = new HashMap<>();
+  /** By storage of a copy, the first unit after the wait for it. */
+  private final Map<Integer, Integer> done = new HashMap<>();
 
   /** By op that moves, the op before which it is to be. */
   private final Map<Integer, Integer> places = new HashMap<>();
@@ -42,26 +51,19 @@ final class CopyWindows {
     this.live = view.liveByUnit();
   }
 
-  /** {@return the graph with tight windows} */
+  /** {@return the graph with tight windows} What nothing waits for is waited for at once. */
   static Graph tight(Graph graph) {
-    Map<Value, Op> ends = new HashMap<>();
-    Map<Value, Op> begins = new HashMap<>();
-    for (var op : graph.ops()) {
-      if (op.def().has(OpTrait.HOST_COPY)) {
-        begins.put(op.result(), op);
-      } else if (op.def().has(OpTrait.HOST_COPY_END)) {
-        ends.put(copy(op), op);
-      }
-    }
+    var begins = begins(graph);
     if (begins.isEmpty()) {
       return graph;
     }
+    var waited = waited(graph);
     var ops = new ArrayList<Op>();
     for (var op : graph.ops()) {
       if (op.def().has(OpTrait.HOST_COPY)) {
-        if (isOut(op)) {
+        if (isOut(op) || !waited.contains(op.result())) {
           ops.add(op);
-          ops.add(ends.getOrDefault(op.result(), op));
+          ops.add(end(op));
         }
       } else if (!op.def().has(OpTrait.HOST_COPY_END)) {
         ops.add(op);
@@ -71,6 +73,44 @@ final class CopyWindows {
       }
     }
     return graph.withOps(ops);
+  }
+
+  /**
+   * {@return the graph with windows for copies for which nothing waits yet, as far as these take no
+   * more memory at the peak} The same graph if there are none.
+   */
+  public static Graph made(Analyses own, CostModel costs) {
+    var begins = begins(own.graph()).keySet();
+    if (waited(own.graph()).containsAll(begins)) {
+      return own.graph();
+    }
+    var tight = own.of(tight(own.graph()));
+    return widen(tight, costs, PeakReduction.peak(tight));
+  }
+
+  /** {@return by its result, each op that begins a copy} */
+  private static Map<Value, Op> begins(Graph graph) {
+    return graph.ops().stream()
+        .filter(op -> op.def().has(OpTrait.HOST_COPY))
+        .collect(Collectors.toMap(Op::result, op -> op));
+  }
+
+  private static Set<Value> waited(Graph graph) {
+    return graph.ops().stream()
+        .filter(op -> op.def().has(OpTrait.HOST_COPY_END))
+        .map(CopyWindows::copy)
+        .collect(Collectors.toSet());
+  }
+
+  /** {@return the op that waits for a copy} */
+  private static Op end(Op begin) {
+    return new Op(
+        AWAIT,
+        ImmutableList.of(
+            new Arg.Ref(begin.operands().getFirst()), new Arg.Ref(begin.result())),
+        ImmutableList.of(),
+        begin.span(),
+        Notes.NONE);
   }
 
   /** {@return the copy that an op waits for} */
@@ -149,20 +189,33 @@ final class CopyWindows {
     long bytes = view.bytes(out.operands().getFirst());
     double micros = costs.hostCopyMicros(out.result().tensor());
     double hidden = 0;
+    int read = firstRead(out.result(), end);
     int unit = unitOf(end) + 1;
     while (unit + 1 < live.length
         && hidden < micros
         && live[unit] + bytes <= most
         && !op(unit).def().isFence()
-        && !op(unit).operands().contains(out.result())) {
+        && opOf(unit + 1) <= read) {
       hidden += overlap.workBetween(unit, unit + 1);
       live[unit] += bytes;
       unit++;
     }
-    done.put(out.result(), unit);
+    done.put(view.aliases.id(out.result()), unit);
     if (hidden > 0) {
       places.put(end, opOf(unit));
     }
+  }
+
+  /** {@return the first op behind the wait for a copy that uses it, or a view of it} */
+  private int firstRead(Value copy, int end) {
+    int storage = view.aliases.id(copy);
+    for (int i = end + 1; i < view.ops.size(); i++) {
+      if (view.ops.get(i).operands().stream()
+          .anyMatch(value -> view.aliases.id(value) == storage)) {
+        return i;
+      }
+    }
+    return view.ops.size();
   }
 
   /** Makes a tensor again as early as compute hides its copy. */
@@ -172,8 +225,11 @@ final class CopyWindows {
     double micros = costs.hostCopyMicros(back.result().tensor());
     double hidden = 0;
     int unit = unitOf(begin);
-    int earliest = done.getOrDefault(back.operands().getFirst(), unit);
+    var from = back.operands().getFirst();
+    int earliest =
+        view.aliases.of(from).isInput() ? 0 : done.getOrDefault(view.aliases.id(from), unit);
     while (unit > earliest
+        && opOf(unit - 1) > view.maker(from)
         && hidden < micros
         && live[unit - 1] + bytes <= most
         && !op(unit - 1).def().isFence()) {

@@ -6,9 +6,9 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
-import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
@@ -16,6 +16,7 @@ import dev.symplan.planner.pass.analysis.ExternalOutputs;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import dev.symplan.planner.pass.analysis.OperandConstraints.OperandConstraint;
 import dev.symplan.planner.pass.analysis.SpaceChoice;
+import dev.symplan.planner.pass.order.CopyWindows;
 import dev.symplan.planner.pass.select.Select.Selection;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArgDecision;
@@ -34,19 +35,21 @@ final class Realize {
 
   private final Analyses source;
   private final ImmutableList<Selection> selections;
+  private final CostModel costs;
   private final SpaceChoice spaces;
   private final GraphCopier copier;
   private final List<ImmutableList<ArgDecision>> decisions = new ArrayList<>();
 
-  private Realize(Analyses source, ImmutableList<Selection> selections) {
+  private Realize(Analyses source, ImmutableList<Selection> selections, CostModel costs) {
     this.source = source;
+    this.costs = costs;
     this.selections = selections;
     this.spaces = source.spaces();
     this.copier = new GraphCopier(source.graph(), spaces::inputType);
   }
 
-  static Realized run(Analyses source, ImmutableList<Selection> selections) {
-    return new Realize(source, selections).realize();
+  static Realized run(Analyses source, ImmutableList<Selection> selections, CostModel costs) {
+    return new Realize(source, selections, costs).realize();
   }
 
   private Realized realize() {
@@ -67,8 +70,8 @@ final class Realize {
       }
     }
     give(source.graph().outputs().size(), leavesOutput, outputs);
-    var graph = copier.finish(ImmutableList.copyOf(outputs));
-    return place(graph);
+    var connected = source.of(copier.finish(ImmutableList.copyOf(outputs)));
+    return place(connected.of(CopyWindows.made(connected, costs)));
   }
 
   /** Copies the collective, with staged operands, and writes down what was done. */
@@ -181,8 +184,7 @@ final class Realize {
     }
   }
 
-  private Realized place(Graph graph) {
-    var realized = source.of(graph);
+  private Realized place(Analyses realized) {
     var aliases = realized.aliases();
     var arenas = new ArenaKind[aliases.count()];
     Arrays.fill(arenas, ArenaKind.LOCAL);
@@ -202,7 +204,7 @@ final class Realize {
         collective.results().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
       }
     }
-    for (var input : graph.inputs()) {
+    for (var input : realized.graph().inputs()) {
       if (input.isTensor()) {
         int storage = aliases.id(input);
         boolean symmetric = arenas[storage] == ArenaKind.SYMMETRIC;
@@ -213,7 +215,7 @@ final class Realize {
               case DONATED -> symmetric ? ArenaKind.SYMMETRIC : ArenaKind.LOCAL;
               case EXTERNAL -> ArenaKind.EXTERNAL_INPUT;
               case ANY -> symmetric ? ArenaKind.SYMMETRIC : ArenaKind.EXTERNAL_INPUT;
-              case HOST -> throw new IllegalStateException("an input in the host's memory");
+              case HOST -> ArenaKind.HOST;
             };
       }
     }

@@ -8,7 +8,10 @@ import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
 
-/** Puts what the selected variants use into symmetric memory ({@link Realize}). */
+/**
+ * Puts what the selected variants use into symmetric memory ({@link Realize}), and waits for copies
+ * between device and host memory.
+ */
 public final class RealizeOperands extends GraphPass {
   /** By rank class. */
   public static final Fact<ImmutableList<Realized>> REALIZED = Fact.ofGraphs("realized graphs");
@@ -23,7 +26,7 @@ public final class RealizeOperands extends GraphPass {
     return state.with(
         REALIZED,
         state.analyses().stream()
-            .map(graph -> Realize.run(graph, selections))
+            .map(graph -> Realize.run(graph, selections, context.costs()))
             .collect(toImmutableList()));
   }
 }
