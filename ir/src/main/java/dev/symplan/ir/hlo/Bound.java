@@ -1,9 +1,12 @@
 package dev.symplan.ir.hlo;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
+import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.stream.IntStream;
 
 /** The result of translating an instruction. */
 sealed interface Bound {
@@ -30,6 +33,60 @@ sealed interface Bound {
 
   /** An array of a few numbers that the module states, row by row, which no op has made yet. */
   record Table(ImmutableList<Arg.Literal> numbers, HloShape.Array shape) implements Bound {}
+
+  /**
+   * An array in the host's memory.
+   *
+   * @param rest what is in it where no part is
+   * @param parts the tensors that it consists of; where they meet, the last one counts
+   */
+  record Hosted(HloShape.Array shape, Splat rest, ImmutableList<Part> parts) implements Bound {
+
+    /**
+     * A tensor that is a part of an array.
+     *
+     * @param start its first index of each dimension
+     * @param value a value of the graph, in the host's memory
+     */
+    record Part(ImmutableLongArray start, Value value) {
+
+      /** {@return the part that begins where its array does} */
+      static Part first(Value value) {
+        return new Part(ImmutableLongArray.copyOf(new long[value.tensor().rank()]), value);
+      }
+
+      ImmutableLongArray sizes() {
+        return value.tensor().sizes();
+      }
+
+      /** {@return whether the elements of another part are in this one} */
+      boolean contains(ImmutableLongArray otherStart, ImmutableLongArray otherSizes) {
+        return IntStream.range(0, start.length())
+            .allMatch(
+                dim ->
+                    start.get(dim) <= otherStart.get(dim)
+                        && otherStart.get(dim) + otherSizes.get(dim)
+                            <= start.get(dim) + sizes().get(dim));
+      }
+
+      /** {@return whether any element of another part is in this one} */
+      boolean meets(ImmutableLongArray otherStart, ImmutableLongArray otherSizes) {
+        return IntStream.range(0, start.length())
+            .allMatch(
+                dim ->
+                    start.get(dim) < otherStart.get(dim) + otherSizes.get(dim)
+                        && otherStart.get(dim) < start.get(dim) + sizes().get(dim));
+      }
+    }
+
+    /** {@return the tensor that is all of the array, if there is one} */
+    Optional<Value> whole() {
+      return parts.size() == 1
+              && parts.getFirst().sizes().equals(shape.tensor().sizes())
+          ? Optional.of(parts.getFirst().value())
+          : Optional.empty();
+    }
+  }
 
   /** A tuple, which graphs do not have: its parts. */
   record Tuple(ImmutableList<Bound> parts) implements Bound {}

@@ -30,6 +30,7 @@ final class ComputationReader {
   private final Translations translations;
   private final Meanings meanings;
   private final OtherInstructions others;
+  private final HostArrays hosts;
   private final Branches branches;
   private final Devices devices;
   private final ImmutableMap<String, HloComputation> computations;
@@ -38,7 +39,13 @@ final class ComputationReader {
   /** The instructions that were read, those of loops in each round. */
   private long instructions;
 
-  ComputationReader(HloModule module, GraphEmitter emitter, Groups groups, Devices devices) {
+  ComputationReader(
+      HloModule module,
+      GraphEmitter emitter,
+      HostArrays hosts,
+      Groups groups,
+      Devices devices) {
+    this.hosts = hosts;
     this.emitter = emitter;
     this.devices = devices;
     this.collectives = new Collectives(emitter, groups, module.computations());
@@ -143,8 +150,18 @@ final class ComputationReader {
       for (var operand : instruction.operands()) {
         operands.add(get(operand));
       }
-      var folded = devices.fold(instruction, operands);
-      return folded.isPresent() ? folded.get() : added(instruction, operands, arguments);
+      return placed(instruction, operands, arguments);
+    }
+
+    /** The result of an instruction, in the memory in which it is to be. */
+    private Bound placed(HloInstruction instruction, List<Bound> operands, List<Bound> arguments) {
+      var given =
+          hosts
+              .read(instruction, operands)
+              .or(() -> devices.fold(instruction, operands))
+              .orElseGet(
+                  () -> added(instruction, hosts.readable(instruction, operands), arguments));
+      return hosts.result(instruction, given);
     }
 
     private Bound added(HloInstruction instruction, List<Bound> operands, List<Bound> arguments) {
@@ -181,7 +198,7 @@ final class ComputationReader {
             collectives.ragged(instruction, tensors(instruction, operands), instruction.shape());
         default -> {
           var base = Fusions.withoutPhase(opcode);
-          if (!base.equals(opcode) && Collectives.OPCODES.contains(base)) {
+          if (!base.equals(opcode)) {
             yield opcode.endsWith("-start")
                 ? started(instruction, operands)
                 : done(only(operands), instruction.shape());
@@ -241,7 +258,10 @@ final class ComputationReader {
       var body = named(instruction, "body");
       var rounds = Loops.rounds(instruction, condition, body, operand);
       boolean written = rounds.isPresent() && rounds.getAsLong() <= Loops.MAX_ROUNDS;
-      var carried = operand;
+      var carried = written ? operand : hosts.readable(instruction, operand);
+      if (!written) {
+        hosts.enterLoop();
+      }
       for (long round = 0; round < (written ? rounds.getAsLong() : 2); round++) {
         if (!written) {
           carried = others.carried(instruction, carried, rounds);
@@ -252,7 +272,11 @@ final class ComputationReader {
         carried = ComputationReader.this.read(body, List.of(carried));
         emitter.at(instruction);
       }
-      return written ? carried : others.carried(instruction, carried, rounds);
+      if (written) {
+        return carried;
+      }
+      hosts.leaveLoop();
+      return others.carried(instruction, carried, rounds);
     }
 
     private HloComputation named(HloInstruction instruction, String attribute) {
@@ -278,6 +302,9 @@ final class ComputationReader {
       var results = new ArrayList<Bound>();
       for (int i = 0; i < all.size(); i++) {
         results.add(branch(instruction, all.get(i), operands.get(i + 1)));
+      }
+      if (results.stream().distinct().count() > 1) {
+        results.replaceAll(result -> hosts.readable(instruction, result));
       }
       return branches.picked(instruction, operands.getFirst(), results);
     }
@@ -333,7 +360,8 @@ final class ComputationReader {
     private Bound started(HloInstruction instruction, List<Bound> operands) {
       var named = inner(instruction);
       return named.opcode().equals("ragged-all-to-all")
-          ? added(named, operands, List.of())
+              || !Collectives.OPCODES.contains(named.opcode())
+          ? placed(named, operands, List.of())
           : collectives.start(named, tensors(instruction, operands), named.shape());
     }
 
@@ -363,9 +391,18 @@ final class ComputationReader {
 
     private Bound fusion(HloInstruction instruction, List<Bound> operands) {
       var callee = callee(instruction);
-      if (emitter.reading() == Reading.OPENED || fusions.communicates(callee)) {
+      if (emitter.reading() == Reading.OPENED
+          || fusions.communicates(callee)
+          || HostArrays.onlyMoves(instruction, callee, operands)) {
         return called(instruction, operands);
       }
+      return step(
+          instruction,
+          operands.stream().map(operand -> hosts.readable(instruction, operand)).toList(),
+          callee);
+    }
+
+    private Bound step(HloInstruction instruction, List<Bound> operands, HloComputation callee) {
       var values = others.flat(instruction, operands);
       double flops = fusions.flops(callee);
       var self = fusions.replaceable(callee, candidates(instruction, operands));

@@ -120,7 +120,13 @@ record Devices(ImmutableIntArray ranks, int world, int partitions, boolean diffe
     return switch (bound) {
       case Bound.ByRank _ -> true;
       case Bound.Tuple(ImmutableList<Bound> parts) -> parts.stream().anyMatch(Devices::differs);
-      case Bound.Tensor _, Bound.Splat _, Bound.Table _, Bound.Pending _, Bound.Nothing _ -> false;
+      case Bound.Tensor _,
+          Bound.Splat _,
+          Bound.Table _,
+          Bound.Hosted _,
+          Bound.Pending _,
+          Bound.Nothing _ ->
+          false;
     };
   }
 

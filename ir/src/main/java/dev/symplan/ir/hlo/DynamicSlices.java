@@ -1,6 +1,7 @@
 package dev.symplan.ir.hlo;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
@@ -62,6 +63,17 @@ final class DynamicSlices {
     }
     return cuts(name, operand, starts, Arg.Seq.of(part.tensor().sizes().toArray()))
         .map(cuts -> updated(name, operand, part, cuts));
+  }
+
+  /** {@return the operand with a part overwritten that begins at some indexes, and fits} */
+  Value written(String name, Value operand, Value part, ImmutableLongArray start) {
+    var cuts = ImmutableList.<Cut>builder();
+    for (int dim = 0; dim < start.length(); dim++) {
+      if (part.tensor().size(dim) != operand.tensor().size(dim)) {
+        cuts.add(new Cut.At(dim, start.get(dim), part.tensor().size(dim)));
+      }
+    }
+    return updated(name, operand, part, cuts.build());
   }
 
   /** Writes the part into the last cut, that into the one before, and so on. */

@@ -248,7 +248,12 @@ final class Elementwise {
     return switch (bound) {
       case Bound.Splat splat -> new Arg.Ref(emitter.scalar(splat, name));
       case Bound.ByRank numbers -> new Arg.Ref(emitter.rankNumber(numbers, name));
-      case Bound.Tensor _, Bound.Table _, Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
+      case Bound.Tensor _,
+          Bound.Table _,
+          Bound.Tuple _,
+          Bound.Hosted _,
+          Bound.Pending _,
+          Bound.Nothing _ ->
           ref(bound, name);
     };
   }
@@ -272,7 +277,7 @@ final class Elementwise {
       case Bound.Splat splat -> splat.shape().exact();
       case Bound.ByRank numbers -> numbers.shape().exact();
       case Bound.Table table -> table.shape().exact();
-      case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ -> false;
+      case Bound.Tuple _, Bound.Hosted _, Bound.Pending _, Bound.Nothing _ -> false;
     };
   }
 
@@ -282,7 +287,7 @@ final class Elementwise {
       case Bound.Splat splat -> splat.shape().dtype();
       case Bound.ByRank numbers -> numbers.shape().dtype();
       case Bound.Table table -> table.shape().dtype();
-      case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
+      case Bound.Tuple _, Bound.Hosted _, Bound.Pending _, Bound.Nothing _ ->
           throw new IllegalStateException("a tuple has no element type");
     };
   }

@@ -70,7 +70,7 @@ final class Gathers {
           case Bound.Tensor(Value value) -> value.tensor().sizes();
           case Bound.Splat(Arg.Literal _, Array shape) -> shape.tensor().sizes();
           case Bound.Table(var _, Array shape) -> shape.tensor().sizes();
-          case Bound.ByRank _, Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
+          case Bound.ByRank _, Bound.Tuple _, Bound.Hosted _, Bound.Pending _, Bound.Nothing _ ->
               throw new IllegalArgumentException("its first operand is one array");
         };
     var windows = Windows.ofScatter(instruction, sizes, updates);

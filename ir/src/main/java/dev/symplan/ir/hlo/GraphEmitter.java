@@ -65,6 +65,9 @@ final class GraphEmitter {
 
   private record RankNumber(DType dtype, ImmutableList<Arg.Literal> numbers) {}
 
+  /** The texts of warnings about arrays in the host's memory. */
+  private final Set<String> hostWarnings = new HashSet<>();
+
   private int ops;
   private Span span = Span.NONE;
   private Notes note = Notes.NONE;
@@ -227,6 +230,7 @@ final class GraphEmitter {
       case Bound.Splat splat -> full(hlo + ".full", splat, splat.shape().tensor().sizes());
       case Bound.ByRank numbers ->
           expanded(rankNumber(numbers, hlo), numbers.shape().tensor().sizes(), hlo + ".wide");
+      case Bound.Hosted hosted -> HostArrays.brought(this, hosted, hlo);
       case Bound.Table table -> tables.computeIfAbsent(table, one -> Tables.value(this, one, hlo));
       case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
           throw failure(
@@ -306,7 +310,7 @@ final class GraphEmitter {
         : fresh(hlo, shape, "aten::clone", new Arg.Ref(value));
   }
 
-  private static boolean liesAs(TensorType own, TensorType wanted) {
+  static boolean liesAs(TensorType own, TensorType wanted) {
     for (int i = 0; i < own.rank(); i++) {
       if (own.size(i) > 1 && own.stride(i) != wanted.stride(i)) {
         return false;
@@ -345,6 +349,18 @@ final class GraphEmitter {
   static Arg.Seq refs(List<Value> values) {
     return new Arg.Seq(
         values.stream().<Arg>map(Arg.Ref::new).collect(ImmutableList.toImmutableList()));
+  }
+
+  /** Warns, once with each text, that the plan needs more of the device's memory than XLA does. */
+  void warnOfHost(HloInstruction instruction, String text) {
+    if (hostWarnings.add(text)) {
+      sink.report(
+          Diagnostic.warning(
+              DiagnosticCode.UNSUPPORTED,
+              instruction.span(),
+              text.formatted(instruction.name()),
+              "the plan needs more device memory than XLA does"));
+    }
   }
 
   CompileException tooLarge() {

@@ -140,7 +140,6 @@ public final class HloImporter {
         ofGraphs.apply(groups).stream()
             .map(devices -> graph(registry, groups, devices))
             .collect(ImmutableList.toImmutableList());
-    warnOfHost();
     return new Program(used(groups, graphs.getFirst()), ImmutableList.of(), graphs, Notes.NONE);
   }
 
@@ -150,16 +149,23 @@ public final class HloImporter {
     var emitter =
         new GraphEmitter(builder, registry, module.sources(), sink, reading, module.isScheduled());
     var donated = donated();
+    var hosts = new HostArrays(emitter, module);
+    var layout = EntryLayout.of(module);
     var arguments = new ArrayList<Bound>();
     for (var parameter : entry.parameters()) {
       if (Integer.parseInt(parameter.literal()) != arguments.size()) {
         throw failure(parameter.span(), "parameters are numbered from 0 without gaps");
       }
       arguments.add(
-          argument(parameter, parameter.shape(), emitter, donated.contains(arguments.size())));
+          argument(
+              parameter,
+              layout.parameter(arguments.size()).orElse(parameter.shape()),
+              emitter,
+              donated.contains(arguments.size())));
     }
-    var given = new ComputationReader(module, emitter, groups, devices).read(entry, arguments);
-    output(given, entry.root().shape(), emitter, "output");
+    var given =
+        new ComputationReader(module, emitter, hosts, groups, devices).read(entry, arguments);
+    output(given, layout.result().orElse(entry.root().shape()), emitter, hosts, "output");
     sink.throwIfErrors();
     return builder.build();
   }
@@ -303,9 +309,19 @@ public final class HloImporter {
       HloInstruction parameter, HloShape shape, GraphEmitter emitter, boolean donated) {
     return switch (shape) {
       case Array array -> {
-        var type = donated ? array.tensor().withSpace(MemorySpace.DONATED) : array.tensor();
-        yield new Bound.Tensor(
-            emitter.builder().input(emitter.name(parameter.name()), type, parameter.span()));
+        boolean inHost = array.space() == Array.HOST;
+        var space =
+            inHost
+                ? MemorySpace.HOST
+                : donated ? MemorySpace.DONATED : MemorySpace.ANY;
+        var input =
+            emitter
+                .builder()
+                .input(
+                    emitter.name(parameter.name()),
+                    array.tensor().withSpace(space),
+                    parameter.span());
+        yield inHost ? HostArrays.of(array, input) : new Bound.Tensor(input);
       }
       case HloShape.Tuple(ImmutableList<HloShape> parts) ->
           new Bound.Tuple(
@@ -316,7 +332,8 @@ public final class HloImporter {
     };
   }
 
-  private void output(Bound given, HloShape shape, GraphEmitter emitter, String name) {
+  private void output(
+      Bound given, HloShape shape, GraphEmitter emitter, HostArrays hosts, String name) {
     switch (given) {
       case Bound.Tuple(ImmutableList<Bound> parts) -> {
         var shapes =
@@ -328,33 +345,24 @@ public final class HloImporter {
               parts.get(i),
               i < shapes.size() ? shapes.get(i) : new HloShape.Token(""),
               emitter,
+              hosts,
               name + "." + i);
         }
       }
       case Bound.Nothing _ -> {}
-      case Bound.Tensor _, Bound.Splat _, Bound.ByRank _, Bound.Table _, Bound.Pending _ -> {
-        Value value = emitter.value(given, name);
-        var laidOut =
-            shape instanceof Array array && array.exact()
-                ? emitter.laidOut(value, array, name + ".copy")
-                : value;
-        emitter.builder().output(new Arg.Ref(laidOut));
-      }
-    }
-  }
-
-  private void warnOfHost() {
-    for (var instruction : module.entry().instructions()) {
-      if (instruction.shape().arrays().anyMatch(array -> array.space() == Array.HOST)) {
-        sink.report(
-            Diagnostic.warning(
-                DiagnosticCode.UNSUPPORTED,
-                instruction.span(),
-                "XLA keeps '%s' in the host's memory; it is planned in the device's"
-                    .formatted(instruction.name()),
-                "the plan needs more device memory than XLA does"));
-        return;
-      }
+      case Bound.Tensor _,
+          Bound.Splat _,
+          Bound.ByRank _,
+          Bound.Table _,
+          Bound.Hosted _,
+          Bound.Pending _ ->
+          emitter
+              .builder()
+              .output(
+                  new Arg.Ref(
+                      shape instanceof Array array
+                          ? hosts.output(given, array, module.entry().root(), name)
+                          : emitter.value(given, name)));
     }
   }
 

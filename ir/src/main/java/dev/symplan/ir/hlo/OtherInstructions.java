@@ -227,7 +227,12 @@ final class OtherInstructions {
       case Bound.Tuple(ImmutableList<Bound> parts) ->
           parts.forEach(part -> flatten(name, part, to));
       case Bound.Nothing _ -> {}
-      case Bound.Tensor _, Bound.Splat _, Bound.ByRank _, Bound.Table _, Bound.Pending _ ->
+      case Bound.Tensor _,
+          Bound.Splat _,
+          Bound.ByRank _,
+          Bound.Table _,
+          Bound.Hosted _,
+          Bound.Pending _ ->
           to.add(emitter.value(bound, name));
     }
   }

@@ -1,0 +1,561 @@
+package dev.symplan.ir.hlo;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.hlo.Bound.Hosted;
+import dev.symplan.ir.hlo.HloShape.Array;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * The arrays that a module keeps in the host's memory, as it is written before XLA places them
+ * ({@code MoveToHost}, {@code MoveToDevice}) and after that ({@code S(5)}).
+ *
+ * <p>Each tensor that moves there stays what it is. An array into which a loop writes a part in
+ * each round becomes as many tensors, and what reads a part brings back that tensor.
+ */
+final class HostArrays {
+  /** What names the memory that a value is to be in, and in an older form. */
+  private static final String TO_HOST = "MoveToHost";
+
+  private static final String TO_DEVICE = "MoveToDevice";
+  private static final String PLACEMENT = "annotate_device_placement";
+
+  /** The instructions that pass arrays on without reading them. */
+  private static final ImmutableSet<String> PASSING =
+      ImmutableSet.of(
+          "tuple",
+          "get-tuple-element",
+          "while",
+          "conditional",
+          "call",
+          "fusion",
+          "async-update",
+          "opt-barrier",
+          "optimization-barrier",
+          "add-dependency");
+
+  /** The instructions of which fusions may consist that only move an array. */
+  private static final ImmutableSet<String> MOVING =
+      ImmutableSet.of(
+          "parameter",
+          "constant",
+          "tuple",
+          "get-tuple-element",
+          "bitcast",
+          "reshape",
+          "copy",
+          "dynamic-slice",
+          "dynamic-update-slice");
+
+  private final GraphEmitter emitter;
+  private final DynamicSlices slices;
+
+  /** Whether the module is from before XLA places arrays, so that its layouts do not say where. */
+  private final boolean unplaced;
+
+  /** Whether any array may be in the host's memory. */
+  private final boolean any;
+
+  /** How many loops are open whose rounds the graph does not have. */
+  private int openLoops;
+
+  HostArrays(GraphEmitter emitter, HloModule module) {
+    this.emitter = emitter;
+    this.slices = new DynamicSlices(emitter);
+    var text = module.entry().span().file().text();
+    this.unplaced =
+        (text.contains(TO_HOST) || text.contains(TO_DEVICE) || text.contains(PLACEMENT))
+            && module.computations().values().stream()
+            .flatMap(computation -> computation.instructions().stream())
+            .anyMatch(HostArrays::isDemand);
+    this.any = unplaced || text.contains("S(" + Array.HOST + ")");
+  }
+
+  private static boolean isDemand(HloInstruction instruction) {
+    return instruction.opcode().equals("custom-call") && toHost(instruction).isPresent();
+  }
+
+  /** {@return whether an instruction moves its operand to the host, or to the device} */
+  private static Optional<Boolean> toHost(HloInstruction instruction) {
+    return switch (instruction.attributes().string("custom_call_target")) {
+      case TO_HOST -> Optional.of(true);
+      case TO_DEVICE -> Optional.of(false);
+      case PLACEMENT ->
+          Optional.of(
+              instruction
+                  .attributes()
+                  .text("frontend_attributes")
+                  .orElse("")
+                  .contains("pinned_host"));
+      default -> Optional.empty();
+    };
+  }
+
+  /** Enters a loop of which the graph has two rounds for all: nothing moves to the host there. */
+  void enterLoop() {
+    openLoops++;
+  }
+
+  void leaveLoop() {
+    openLoops--;
+  }
+
+  /** {@return the result of an instruction that only moves arrays, or sees them otherwise} */
+  Optional<Bound> read(HloInstruction instruction, List<Bound> operands) {
+    if (operands.isEmpty()) {
+      return allocated(instruction);
+    }
+    if (!any) {
+      return Optional.empty();
+    }
+    var operand = operands.getFirst();
+    return switch (instruction.opcode()) {
+      case "custom-call" -> moved(instruction, operands);
+      case "copy" -> copied(instruction, operand, instruction.shape());
+      case "copy-start" ->
+          instruction.shape() instanceof HloShape.Tuple(ImmutableList<HloShape> parts)
+                  && !parts.isEmpty()
+                  && isHost(parts.getFirst())
+              ? copied(instruction, operand, parts.getFirst())
+              : Optional.empty();
+      case "copy-done" ->
+          operand instanceof Hosted
+              ? copied(instruction, operand, instruction.shape())
+              : Optional.empty();
+      case "reshape", "bitcast" ->
+          operand instanceof Hosted hosted && instruction.shape() instanceof Array shape
+              ? seen(instruction, hosted, shape)
+              : Optional.empty();
+      case "dynamic-slice" ->
+          operand instanceof Hosted hosted && instruction.shape() instanceof Array shape
+              ? sliced(instruction, hosted, operands.subList(1, operands.size()), shape)
+              : Optional.empty();
+      case "dynamic-update-slice" ->
+          instruction.shape() instanceof Array shape
+                  && operands.size() > 1
+                  && (isHost(shape) || operands.subList(0, 2).stream().anyMatch(this::isHosted))
+              ? updated(instruction, operands, shape)
+              : Optional.empty();
+      default -> Optional.empty();
+    };
+  }
+
+  private boolean isHosted(Bound bound) {
+    return bound instanceof Hosted;
+  }
+
+  private boolean isHost(HloShape shape) {
+    return openLoops == 0 && shape instanceof Array array && array.space() == Array.HOST;
+  }
+
+  /** Memory that nothing has written yet. */
+  private Optional<Bound> allocated(HloInstruction instruction) {
+    return instruction.opcode().equals("custom-call")
+            && instruction.attributes().string("custom_call_target").equals("AllocateBuffer")
+            && instruction.shape() instanceof Array shape
+            && shape.exact()
+        ? Literals.number(
+                shape.element().equals("pred") ? "false" : "0", HloShape.number(shape))
+            .map(zero -> new Bound.Splat(zero, shape))
+        : Optional.empty();
+  }
+
+  private Optional<Bound> moved(HloInstruction instruction, List<Bound> operands) {
+    var toHost = toHost(instruction);
+    if (toHost.isEmpty()
+        || operands.size() != 1
+        || !(instruction.shape() instanceof Array shape)) {
+      return Optional.empty();
+    }
+    var operand = operands.getFirst();
+    if (toHost.get()) {
+      return Optional.of(
+          openLoops > 0 ? inDevice(instruction, operand) : offloaded(instruction, operand, shape));
+    }
+    return Optional.of(brought(operand, instruction.name(), shape));
+  }
+
+  private Bound inDevice(HloInstruction instruction, Bound operand) {
+    emitter.warnOfHost(
+        instruction,
+        "'%s' is to be in the host's memory, in a loop whose rounds are not known or too many; it is planned in the device's");
+    return operand;
+  }
+
+  private Optional<Bound> copied(HloInstruction instruction, Bound operand, HloShape to) {
+    if (!(to instanceof Array shape)) {
+      return Optional.empty();
+    }
+    if (operand instanceof Hosted hosted) {
+      return Optional.of(
+          isHost(shape) || unplaced ? hosted : brought(hosted, instruction.name(), shape));
+    }
+    return isHost(shape)
+        ? Optional.of(offloaded(instruction, operand, shape))
+        : Optional.empty();
+  }
+
+  /** {@return an array as one that is in the host's memory} */
+  private Bound offloaded(HloInstruction instruction, Bound operand, Array shape) {
+    if (operand instanceof Hosted) {
+      return operand;
+    }
+    if (operand instanceof Bound.Splat splat) {
+      return new Hosted(shape, splat, ImmutableList.of());
+    }
+    var name = instruction.name();
+    var value = emitter.value(operand, name + ".operand");
+    var dense =
+        value.tensor().isDense()
+            ? value
+            : emitter.op(name + ".packed", "aten::clone", new Arg.Ref(value));
+    return of(shape, emitter.op(name, "symplan::offload", new Arg.Ref(dense)));
+  }
+
+  /** {@return an array that is all of a tensor in the host's memory} */
+  static Hosted of(Array shape, Value inHost) {
+    return new Hosted(
+        shape,
+        new Bound.Splat(new Arg.Int(0), shape),
+        ImmutableList.of(Hosted.Part.first(inHost)));
+  }
+
+  /** {@return an array in the device's memory, as it is laid out there} */
+  private Bound brought(Bound operand, String name, Array shape) {
+    if (!(operand instanceof Hosted hosted)) {
+      return operand;
+    }
+    var value = brought(emitter, hosted, name);
+    return new Bound.Tensor(
+        shape.exact() ? emitter.conform(value, shape, name + ".copy") : value);
+  }
+
+  /** {@return an array in the device's memory: its parts are copied there one by one} */
+  static Value brought(GraphEmitter emitter, Hosted hosted, String name) {
+    var parts = hosted.parts();
+    boolean covered =
+        !parts.isEmpty()
+            && parts.getFirst().sizes().equals(hosted.shape().tensor().sizes());
+    var value =
+        covered
+            ? emitter.op(name, "symplan::reload", new Arg.Ref(parts.getFirst().value()))
+            : emitter.value(hosted.rest(), name);
+    for (var part : parts.subList(covered ? 1 : 0, parts.size())) {
+      var back = emitter.op(name + ".part", "symplan::reload", new Arg.Ref(part.value()));
+      value = new DynamicSlices(emitter).written(name, value, back, part.start());
+    }
+    return value;
+  }
+
+  /** {@return an array with other dimensions, if its parts have them, too} */
+  private Optional<Bound> seen(HloInstruction instruction, Hosted hosted, Array shape) {
+    var sizes = shape.tensor().sizes();
+    var parts = ImmutableList.<Hosted.Part>builder();
+    boolean sameOrder = isRowMajor(shape) && isRowMajor(hosted.shape());
+    if (hosted.shape().dtype() != shape.dtype()
+        || hosted.shape().exact() != shape.exact()
+        || !shape.exact()
+        || !sameOrder && instruction.opcode().equals("bitcast")) {
+      return Optional.empty();
+    }
+    for (var part : hosted.parts()) {
+      var value = part.value();
+      if (!value.tensor().isContiguous()) {
+        return Optional.empty();
+      }
+      if (part.sizes().equals(hosted.shape().tensor().sizes())) {
+        parts.add(Hosted.Part.first(viewed(instruction, value, sizes)));
+        continue;
+      }
+      var start = renamed(part.start(), hosted.shape(), shape, 0);
+      var size = renamed(part.sizes(), hosted.shape(), shape, 1);
+      if (start.isEmpty() || size.isEmpty()) {
+        return Optional.empty();
+      }
+      parts.add(
+          new Hosted.Part(start.get(), viewed(instruction, value, size.get())));
+    }
+    var rest = new Bound.Splat(hosted.rest().number(), shape);
+    return Optional.of(new Hosted(shape, rest, parts.build()));
+  }
+
+  private static boolean isRowMajor(Array shape) {
+    return shape.tensor().isContiguous();
+  }
+
+  private Value viewed(HloInstruction instruction, Value value, ImmutableLongArray sizes) {
+    return value.tensor().sizes().equals(sizes)
+        ? value
+        : emitter.op(
+            instruction.name(), "aten::view", new Arg.Ref(value), GraphEmitter.integers(sizes));
+  }
+
+  /** {@return numbers of dimensions for a shape that has more or fewer of size 1; or none} */
+  private static Optional<ImmutableLongArray> renamed(
+      ImmutableLongArray numbers, Array from, Array to, long ofOne) {
+    var kept = new ArrayList<Long>();
+    var sizes = new ArrayList<Long>();
+    for (int dim = 0; dim < numbers.length(); dim++) {
+      if (from.tensor().size(dim) != 1) {
+        kept.add(numbers.get(dim));
+        sizes.add(from.tensor().size(dim));
+      }
+    }
+    var renamed = ImmutableLongArray.builder();
+    int next = 0;
+    for (long size : to.tensor().sizes().toArray()) {
+      if (size == 1) {
+        renamed.add(ofOne);
+      } else if (next < sizes.size() && sizes.get(next) == size) {
+        renamed.add(kept.get(next++));
+      } else {
+        return Optional.empty();
+      }
+    }
+    return next == sizes.size() ? Optional.of(renamed.build()) : Optional.empty();
+  }
+
+  /** {@return the part of an array at a place that the module says, if it is in one tensor} */
+  private Optional<Bound> sliced(
+      HloInstruction instruction, Hosted hosted, List<Bound> starts, Array shape) {
+    var sizes = shape.tensor().sizes();
+    var start = starts(hosted.shape(), starts, sizes);
+    if (start.isEmpty() || !shape.exact() || !hosted.shape().exact()) {
+      return Optional.empty();
+    }
+    for (var part : hosted.parts().reversed()) {
+      if (!part.meets(start.get(), sizes)) {
+        continue;
+      }
+      var found = part.contains(start.get(), sizes)
+          ? within(instruction, part, start.get(), sizes)
+          : Optional.<Value>empty();
+      return found.map(value -> placed(instruction, of(shape, value), shape));
+    }
+    return Optional.of(new Bound.Splat(hosted.rest().number(), shape));
+  }
+
+  private Bound placed(HloInstruction instruction, Hosted hosted, Array shape) {
+    return unplaced || isHost(shape) ? hosted : brought(hosted, instruction.name(), shape);
+  }
+
+  /** A part of a tensor in the host's memory without gaps, which one copy moves. */
+  private Optional<Value> within(
+      HloInstruction instruction,
+      Hosted.Part part,
+      ImmutableLongArray start,
+      ImmutableLongArray sizes) {
+    var type = part.value().tensor();
+    var cut = new TensorType(type.dtype(), sizes, type.strides(), type.space());
+    if (!cut.isDense()) {
+      return Optional.empty();
+    }
+    var value = part.value();
+    for (int dim = 0; dim < sizes.length(); dim++) {
+      if (sizes.get(dim) != type.size(dim)) {
+        value =
+            emitter.op(
+                instruction.name() + ".d" + dim,
+                "aten::narrow",
+                new Arg.Ref(value),
+                new Arg.Int(dim),
+                new Arg.Int(start.get(dim) - part.start().get(dim)),
+                new Arg.Int(sizes.get(dim)));
+      }
+    }
+    return Optional.of(value);
+  }
+
+  /** {@return an array with a part overwritten at a place that the module says} */
+  private Optional<Bound> updated(HloInstruction instruction, List<Bound> operands, Array shape) {
+    var part = operands.get(1);
+    var sizes = sizes(part);
+    var start = sizes.flatMap(of -> starts(shape, operands.subList(2, operands.size()), of));
+    if (openLoops > 0 || start.isEmpty() || !shape.exact()) {
+      return Optional.empty();
+    }
+    var array = offloaded(instruction, operands.getFirst(), shape);
+    var moved = offloaded(instruction, part, partShape(part, shape, sizes.get()));
+    if (!(array instanceof Hosted whole)
+        || !(moved instanceof Hosted piece)
+        || piece.whole().isEmpty()) {
+      return Optional.empty();
+    }
+    var written = new Hosted.Part(start.get(), piece.whole().get());
+    var parts =
+        ImmutableList.<Hosted.Part>builder()
+            .addAll(
+                whole.parts().stream()
+                    .filter(old -> !written.contains(old.start(), old.sizes()))
+                    .toList())
+            .add(written)
+            .build();
+    return Optional.of(new Hosted(shape, new Bound.Splat(whole.rest().number(), shape), parts));
+  }
+
+  private static Array partShape(Bound part, Array whole, ImmutableLongArray sizes) {
+    return part instanceof Hosted(Array shape, _, _)
+        ? shape
+        : new Array(
+            whole.element(),
+            TensorType.contiguous(whole.dtype(), sizes),
+            true,
+            whole.minorToMajor(),
+            Array.HOST);
+  }
+
+  private static Optional<ImmutableLongArray> sizes(Bound bound) {
+    return switch (bound) {
+      case Hosted(Array shape, _, _) -> Optional.of(shape.tensor().sizes());
+      case Bound.Tensor(Value value) -> Optional.of(value.tensor().sizes());
+      case Bound.Splat(_, Array shape) -> Optional.of(shape.tensor().sizes());
+      case Bound.ByRank(_, Array shape) -> Optional.of(shape.tensor().sizes());
+      case Bound.Table(_, Array shape) -> Optional.of(shape.tensor().sizes());
+      case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ -> Optional.empty();
+    };
+  }
+
+  /** {@return where a part begins, moved so that it fits; or none} */
+  private static Optional<ImmutableLongArray> starts(
+      Array whole, List<Bound> starts, ImmutableLongArray sizes) {
+    if (starts.size() != whole.tensor().rank() || sizes.length() != starts.size()) {
+      return Optional.empty();
+    }
+    var numbers = new long[starts.size()];
+    for (int dim = 0; dim < numbers.length; dim++) {
+      long last = whole.tensor().size(dim) - sizes.get(dim);
+      if (last < 0) {
+        return Optional.empty();
+      }
+      if (last == 0) {
+        continue;
+      }
+      if (!(starts.get(dim) instanceof Bound.Splat(Arg.Int(long at), _))) {
+        return Optional.empty();
+      }
+      numbers[dim] = Math.clamp(at, 0, last);
+    }
+    return Optional.of(ImmutableLongArray.copyOf(numbers));
+  }
+
+  /** {@return the operands with all arrays in the device's memory that an instruction reads} */
+  List<Bound> readable(HloInstruction instruction, List<Bound> operands) {
+    return !any || passes(instruction.opcode())
+        ? operands
+        : operands.stream().map(operand -> readable(instruction, operand)).toList();
+  }
+
+  /** What is started reads its operands itself, but for collectives, which are not read again. */
+  private static boolean passes(String opcode) {
+    return PASSING.contains(opcode)
+        || !Fusions.withoutPhase(opcode).equals(opcode) && !Fusions.isCollective(opcode);
+  }
+
+  /** {@return a value in the device's memory, as it is in an instruction that computes} */
+  Bound readable(HloInstruction instruction, Bound operand) {
+    return switch (operand) {
+      case Hosted hosted -> {
+        emitter.warnOfHost(
+            instruction, "'%s' uses an array in the host's memory; it is copied to the device first");
+        yield new Bound.Tensor(brought(emitter, hosted, instruction.name() + ".operand"));
+      }
+      case Bound.Tuple(ImmutableList<Bound> parts) ->
+          new Bound.Tuple(
+              parts.stream()
+                  .map(part -> readable(instruction, part))
+                  .collect(ImmutableList.toImmutableList()));
+      case Bound.Tensor _,
+          Bound.Splat _,
+          Bound.ByRank _,
+          Bound.Table _,
+          Bound.Pending _,
+          Bound.Nothing _ ->
+          operand;
+    };
+  }
+
+  /** {@return a result in the memory that its shape names} */
+  Bound result(HloInstruction instruction, Bound given) {
+    boolean moves =
+        any
+            && openLoops == 0
+            && !instruction.opcode().endsWith("-start")
+            && instruction.shape().arrays().anyMatch(array -> array.space() == Array.HOST);
+    return moves ? result(instruction, given, instruction.shape()) : given;
+  }
+
+  Bound result(HloInstruction instruction, Bound given, HloShape shape) {
+    return switch (given) {
+      case Bound.Tuple(ImmutableList<Bound> parts)
+          when shape instanceof HloShape.Tuple(ImmutableList<HloShape> shapes)
+              && shapes.size() == parts.size() -> {
+        var placed = ImmutableList.<Bound>builder();
+        for (int i = 0; i < parts.size(); i++) {
+          placed.add(result(instruction, parts.get(i), shapes.get(i)));
+        }
+        yield new Bound.Tuple(placed.build());
+      }
+      case Bound.Tensor _, Bound.Splat _, Bound.ByRank _, Bound.Table _
+          when isHost(shape) ->
+          offloaded(instruction, given, (Array) shape);
+      case Bound.Tensor _,
+          Bound.Splat _,
+          Bound.ByRank _,
+          Bound.Table _,
+          Bound.Tuple _,
+          Hosted _,
+          Bound.Pending _,
+          Bound.Nothing _ ->
+          given;
+    };
+  }
+
+  /** {@return whether a fusion only moves arrays, some of them to the host's memory or from it} */
+  static boolean onlyMoves(HloInstruction fusion, HloComputation callee, List<Bound> operands) {
+    boolean hosted =
+        operands.stream().anyMatch(Hosted.class::isInstance)
+            || fusion.shape().arrays().anyMatch(array -> array.space() == Array.HOST);
+    return hosted
+        && callee.instructions().stream()
+            .allMatch(
+                instruction ->
+                    MOVING.contains(instruction.opcode())
+                        || instruction.shape().arrays().allMatch(one -> one.tensor().rank() == 0)
+                        || instruction.opcode().equals("broadcast"));
+  }
+
+  /**
+   * {@return an output of the program, in the memory that the module says}
+   *
+   * @param root the instruction that gives the outputs
+   */
+  Value output(Bound given, Array shape, HloInstruction root, String name) {
+    boolean inHost = isHost(shape) || given instanceof Hosted && unplaced;
+    if (given instanceof Hosted hosted && inHost) {
+      var whole =
+          hosted
+              .whole()
+              .filter(
+                  own ->
+                      !shape.exact() || GraphEmitter.liesAs(own.tensor(), shape.tensor()));
+      if (whole.isPresent()) {
+        return whole.get();
+      }
+      emitter.warnOfHost(
+          root,
+          "'%s' gives an array in the host's memory that has several parts; it is put together on the device");
+    }
+    var value =
+        given instanceof Hosted hosted ? brought(emitter, hosted, name) : emitter.value(given, name);
+    var laidOut = shape.exact() ? emitter.laidOut(value, shape, name + ".copy") : value;
+    return inHost
+        ? emitter.op(name + ".host", "symplan::offload", new Arg.Ref(laidOut))
+        : laidOut;
+  }
+}
