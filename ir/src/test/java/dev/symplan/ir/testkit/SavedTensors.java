@@ -1,5 +1,7 @@
 package dev.symplan.ir.testkit;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Random;
 
 /**
@@ -12,6 +14,36 @@ public final class SavedTensors {
   /** {@return the text of such a graph} */
   public static String text(Random random, int ranks) {
     return text(random, ranks, 3);
+  }
+
+  /**
+   * {@return the text of one that asks for some of its tensors, and an input, to be in the host's
+   * memory}
+   */
+  public static String moved(Random random, int ranks) {
+    var text = new StringBuilder();
+    var moved = new ArrayList<String>();
+    for (var line : text(random, ranks).lines().toList()) {
+      var read = line;
+      for (var name : moved) {
+        if (line.matches("  [vd]\\d+ = .*\\b%s\\b.*".formatted(name))) {
+          text.append("  %1$s_back = symplan::reload(%1$s_host)\n".formatted(name));
+          read = read.replaceAll("\\b%s\\b".formatted(name), name + "_back");
+        }
+      }
+      read = read.replace("(x: f32[", "(y: f32[8, 8] @host, x: f32[");
+      text.append(read.replace("return d0", "return d0, y" + outputs(moved))).append('\n');
+      var made = read.strip().split(" ", -1)[0];
+      if (made.matches("h[1-9]") && random.nextInt(4) > 0) {
+        text.append("  %1$s_host = symplan::offload(%1$s)\n".formatted(made));
+        moved.add(made);
+      }
+    }
+    return text.toString();
+  }
+
+  private static String outputs(List<String> moved) {
+    return moved.isEmpty() ? "" : ", %s_host".formatted(moved.getFirst());
   }
 
   /** {@return the text of one that only multiplies elements, which rounds alike everywhere} */

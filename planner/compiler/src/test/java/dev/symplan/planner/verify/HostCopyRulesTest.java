@@ -135,4 +135,33 @@ class HostCopyRulesTest {
                     .restated()))
         .anyMatch(text -> text.contains("in the host's memory"));
   }
+
+  /** An input that the caller has on the host is nowhere else, and no other is there. */
+  @Test
+  void inputsAreWhereTheCallerHasThem() {
+    var text =
+        """
+        graph version 1
+        graph step(x: f32[64, 64] @host, y: f32[64, 64] @local) {
+          r = symplan::reload(x)
+          z = aten::mm(r, y)
+          return z
+        }
+        """;
+    var plan =
+        Compiler.forTarget(Target.H200_X4)
+            .compile(GraphParser.parse(new SourceFile("step.graph", text)));
+
+    assertThat(wrong(plan)).isEmpty();
+    assertThat(wrong(moved(plan, "x", ArenaKind.LOCAL)))
+        .anyMatch(message -> message.contains("the caller gives x, which is not in the host's"));
+    assertThat(wrong(moved(plan, "y", ArenaKind.HOST)))
+        .anyMatch(message -> message.contains("the caller gives y, which is in the host's"));
+  }
+
+  private static Plan moved(Plan plan, String buffer, ArenaKind to) {
+    return PlanEdits.of(plan)
+        .buffer(buffer, b -> PlanEdits.at(b, to, false, 1 << 20))
+        .restated();
+  }
 }

@@ -1,6 +1,7 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.hlo.BufferAssignment;
 import dev.symplan.ir.hlo.BufferAssignment.Allocation;
@@ -76,6 +77,23 @@ public final class XlaComparison {
         .sum();
   }
 
+  private static boolean isOnDevice(int space) {
+    return space != HOST;
+  }
+
+  /** Inputs that the caller has there are the caller's. */
+  private static long onHost(Plan plan) {
+    return plan.rankPlans().stream().mapToLong(XlaComparison::onHost).max().orElse(0);
+  }
+
+  private static long onHost(RankPlan rank) {
+    return rank.hostBytes()
+        - rank.graph().inputs().stream()
+            .filter(input -> input.isTensor() && input.tensor().space() == MemorySpace.HOST)
+            .mapToLong(input -> rank.buffer(input).bytes())
+            .sum();
+  }
+
   private static long local(Plan plan) {
     return plan.rankPlans().stream().mapToLong(rank -> rank.local().bytes()).max().orElse(0);
   }
@@ -89,14 +107,12 @@ public final class XlaComparison {
             sameOrder.symmetric().bytes(),
             ownOrder.symmetric().bytes()),
         size("others", theirs(space -> space == 0), local(sameOrder), local(ownOrder)));
-    long onHost = theirs(space -> space == HOST);
-    if (onHost > 0) {
-      rows.add(size("on the host", onHost, 0, 0));
-    }
-    rows.add(
-        size(
-            "together", theirs.bytes(PLANNED), sameOrder.total().bytes(), ownOrder.total().bytes()),
+    rows.add(size("together", theirs(XlaComparison::isOnDevice), sameOrder.total().bytes(), ownOrder.total().bytes()),
         size("lower bound", -1, sameOrder.total().bound(), ownOrder.total().bound()));
+    long onHost = theirs(space -> space == HOST);
+    if (onHost + onHost(sameOrder) + onHost(ownOrder) > 0) {
+      rows.add(size("on the host", onHost, onHost(sameOrder), onHost(ownOrder)));
+    }
     return rows.build();
   }
 
@@ -114,7 +130,7 @@ public final class XlaComparison {
 
   private ImmutableList<Row> reasons() {
     var rows = ImmutableList.<Row>builder();
-    long xla = theirs.bytes(PLANNED);
+    long xla = theirs(XlaComparison::isOnDevice);
     long bound = sameOrder.total().bound();
     rows.add(
         Row.of(
