@@ -48,7 +48,11 @@ class XlaComparisonTest {
       """;
 
   private static Plan plan(CompileOptions options) {
-    var program = ProgramReader.read(new SourceFile("m.hlo", MODULE), options, warning -> {});
+    return plan(MODULE, options);
+  }
+
+  private static Plan plan(String module, CompileOptions options) {
+    var program = ProgramReader.read(new SourceFile("m.hlo", module), options, warning -> {});
     return Compiler.forTarget(Target.H200_X4).with(options).compile(program);
   }
 
@@ -82,6 +86,52 @@ class XlaComparisonTest {
                 + " 0, 0 B (0 bytes): 256 B (256 bytes) less")
         .contains("allocation 3")
         .contains("3 values, the largest a of 16.0 KiB");
+  }
+
+  /** Neither counts what is in the host's memory as the device's, nor the caller's tensors there. */
+  @Test
+  void theHostsMemoryCountsByItself() {
+    var module =
+        """
+        HloModule jit_f, is_scheduled=true, num_partitions=2
+
+        ENTRY %main (x: f32[64], h: f32[512]) -> f32[64] {
+          %x = f32[64]{0} parameter(0)
+          %h = f32[512]{0:S(5)} parameter(1)
+          %a = f32[4096]{0} custom-call(%x), custom_call_target="widen"
+          %b = f32[4096]{0:S(5)} copy(%a)
+          %c = f32[4096]{0} copy(%b)
+          ROOT %d = f32[64]{0} custom-call(%c), custom_call_target="narrow"
+        }
+        """;
+    var assignment =
+        """
+        BufferAssignment:
+        allocation 0: size 256, page 0, parameter 0, shape |f32[64]| at ShapeIndex {}:
+         value: <0 x @0> (size=256,offset=0): f32[64]{0}
+        allocation 1: size 2048, color 5, page 0, parameter 1, shape |f32[512]| at ShapeIndex {}:
+         value: <1 h @0> (size=2048,offset=0): f32[512]{0:S(5)}
+        allocation 2: size 256, page 0, output shape is |f32[64]|, maybe-live-out:
+         value: <5 d @0> (size=256,offset=0): f32[64]{0}
+        allocation 3: size 20480, color 5, page 0, preallocated-temp:
+         value: <3 b @0> (size=16384,offset=0): f32[4096]{0:S(5)}
+        allocation 4: size 16384, page 0, preallocated-temp:
+         value: <2 a @0> (size=16384,offset=0): f32[4096]{0}
+         value: <4 c @0> (size=16384,offset=0): f32[4096]{0}
+        """;
+    var plan = plan(module, CompileOptions.DEFAULT);
+
+    assertThat(
+            TextRenderer.rows(
+                XlaComparison.of(
+                    BufferAssignment.read(new SourceFile("a.txt", assignment)),
+                    new CollectiveCopies(0, 0),
+                    plan,
+                    plan)))
+        .containsPattern("together +XLA 16.3 KiB \\(16640 bytes\\)")
+        .containsPattern(
+            "on the host +XLA 20.0 KiB \\(20480 bytes\\) · plan in XLA's order 16.0 KiB \\(16384")
+        .contains("XLA needs no more than what is live at once in its order");
   }
 
   @Test
