@@ -17,13 +17,13 @@ public final class SavedTensors {
   }
 
   /**
-   * {@return the text of one that asks for some of its tensors, and an input, to be in the host's
-   * memory}
+   * {@return the text of one that only multiplies elements, and asks for some of its tensors and an
+   * input to be in the host's memory}
    */
   public static String moved(Random random, int ranks) {
     var text = new StringBuilder();
     var moved = new ArrayList<String>();
-    for (var line : text(random, ranks).lines().toList()) {
+    for (var line : elementwise(random, ranks).lines().toList()) {
       var read = line;
       for (var name : moved) {
         if (line.matches("  [vd]\\d+ = .*\\b%s\\b.*".formatted(name))) {

@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
@@ -13,6 +14,7 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.host.HostBackend;
@@ -53,11 +55,28 @@ class EmulatedOffloadsTest {
           }
         }
       }
-      var gpus = new EmulatedGpus(executable, 2, kernel -> kernel);
-      try (var host = Session.open(plan, new HostBackend())) {
-        gpus.assertAsHost(host, executable, seed, MAX_TURNS, text);
-      }
+      assertAsHost(plan, executable, seed, text);
     }
     assertThat(moved).isPositive();
+  }
+
+  /** Inputs and outputs are in the host's memory, too. */
+  @Test
+  void tensorsMoveWhereTheGraphSaysSo() {
+    for (long seed = 0; seed < 3; seed++) {
+      var text = SavedTensors.moved(new Random(seed), 2);
+      var plan =
+          Compiler.forTarget(Target.H200_X4)
+              .compile(GraphParser.parse(new SourceFile("step.graph", text)));
+      assertThat(plan.forRank(0).hostBytes()).isPositive();
+      assertAsHost(plan, Lowering.lower(plan), seed, text);
+    }
+  }
+
+  private static void assertAsHost(Plan plan, Executable executable, long seed, String text) {
+    var gpus = new EmulatedGpus(executable, 2, kernel -> kernel);
+    try (var host = Session.open(plan, new HostBackend())) {
+      gpus.assertAsHost(host, executable, seed, MAX_TURNS, text);
+    }
   }
 }

@@ -31,7 +31,11 @@ class MovedTensorsTest {
     for (long seed = SEED; seed < SEED + PROGRAMS; seed++) {
       var random = new Random(seed);
       int ranks = 2 + random.nextInt(3);
-      var text = SavedTensors.text(random, ranks);
+      // Some say themselves what moves.
+      var text =
+          random.nextInt(8) == 0
+              ? SavedTensors.moved(random, ranks)
+              : SavedTensors.text(random, ranks);
       var whole = GraphParser.parse(new SourceFile("step.graph", text));
       var program = random.nextBoolean() ? Cuts.cut(whole, random) : whole;
       var options = CompileOptions.DEFAULT.withRanks(ranks).withOverlap(random.nextInt(4) > 0);
