@@ -53,7 +53,11 @@ public sealed interface Arg {
   record Seq(ImmutableList<Arg> items) implements Arg {
     /** {@return a list of integers} */
     public static Seq of(long... values) {
-      return of(LongStream.of(values));
+      var items = ImmutableList.<Arg>builderWithExpectedSize(values.length);
+      for (long value : values) {
+        items.add(new Int(value));
+      }
+      return new Seq(items.build());
     }
 
     /** {@return a list of integers} */

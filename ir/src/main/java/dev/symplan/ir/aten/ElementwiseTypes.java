@@ -10,10 +10,10 @@ import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
-import java.util.stream.Stream;
 
 /**
  * The result of an op that computes each element from the operands' elements at the same index.
@@ -94,10 +94,17 @@ final class ElementwiseTypes {
   }
 
   private static List<Arg> args(OpCall call, String... operands) {
-    return operands.length > 0
-        ? Stream.of(operands).map(call::arg).toList()
-        : call.args().stream()
-            .filter(arg -> arg instanceof Arg.Ref(Value value) && value.isTensor())
-            .toList();
+    var args = new ArrayList<Arg>();
+    for (var operand : operands) {
+      args.add(call.arg(operand));
+    }
+    if (operands.length == 0) {
+      for (var arg : call.args()) {
+        if (arg instanceof Arg.Ref(Value value) && value.isTensor()) {
+          args.add(arg);
+        }
+      }
+    }
+    return args;
   }
 }

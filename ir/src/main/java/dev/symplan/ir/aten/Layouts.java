@@ -7,6 +7,7 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpTypeException;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -39,21 +40,27 @@ public final class Layouts {
       return Optional.empty();
     }
     var first = operands.getFirst();
-    boolean sameShape = operands.stream().allMatch(t -> t.sizes().equals(first.sizes()));
-    if (!sameShape || operands.stream().allMatch(TensorType::isContiguous)) {
-      return Optional.empty();
+    boolean contiguous = true;
+    boolean alike = true;
+    for (var operand : operands) {
+      if (!operand.sizes().equals(first.sizes())) {
+        return Optional.empty();
+      }
+      contiguous = contiguous && operand.isContiguous();
+      alike = alike && operand.isDense() && operand.strides().equals(first.strides());
     }
-    return operands.stream().allMatch(t -> t.isDense() && t.strides().equals(first.strides()))
-        ? Optional.of(first.strides())
-        : Optional.empty();
+    return alike && !contiguous ? Optional.of(first.strides()) : Optional.empty();
   }
 
   /** {@code TensorIteratorBase::reorder_dimensions}: the dimensions, innermost first. */
   private static int[] order(ImmutableLongArray sizes, List<TensorType> operands) {
     int rank = sizes.length();
-    var order = IntStream.range(0, rank).map(i -> rank - 1 - i).toArray();
-    boolean contiguous =
-        operands.stream().allMatch(t -> t.sizes().equals(sizes) && t.isContiguous());
+    var order = new int[rank];
+    Arrays.setAll(order, i -> rank - 1 - i);
+    boolean contiguous = true;
+    for (var operand : operands) {
+      contiguous = contiguous && operand.sizes().equals(sizes) && operand.isContiguous();
+    }
     for (int i = 1; i < rank && !contiguous; i++) {
       int at = i;
       for (int below = i - 1; below >= 0; below--) {

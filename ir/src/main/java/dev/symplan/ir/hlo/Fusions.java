@@ -28,6 +28,9 @@ final class Fusions {
                       opcode -> Stream.concat(Stream.of(""), PHASES.stream()).map(opcode::concat)))
           .collect(ImmutableSet.toImmutableSet());
 
+  private static final int SHORTEST =
+      COLLECTIVES.stream().mapToInt(String::length).min().orElseThrow();
+
   /** The attributes that name computations. */
   private static final ImmutableSet<String> CALLEES =
       ImmutableSet.of(
@@ -77,7 +80,8 @@ final class Fusions {
   }
 
   static boolean isCollective(String opcode) {
-    return COLLECTIVES.contains(opcode);
+    // Most opcodes are shorter than all of these, and are asked about often.
+    return opcode.length() >= SHORTEST && COLLECTIVES.contains(opcode);
   }
 
   /** {@return {@code all-gather} for {@code all-gather-start} and {@code all-gather-done}} */

@@ -28,7 +28,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -343,7 +342,7 @@ final class GraphEmitter {
   }
 
   static Arg.Seq integers(ImmutableLongArray values) {
-    return Arg.Seq.of(LongStream.of(values.toArray()));
+    return Arg.Seq.of(values.toArray());
   }
 
   static Arg.Seq refs(List<Value> values) {

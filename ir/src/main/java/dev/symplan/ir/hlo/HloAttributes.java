@@ -16,7 +16,6 @@ import org.jspecify.annotations.Nullable;
 public record HloAttributes(ImmutableMap<String, String> values) {
   static final HloAttributes NONE = new HloAttributes(ImmutableMap.of());
 
-  private static final Pattern INTEGER = Pattern.compile("-?[0-9]+");
   private static final int MAX_DIGITS = 18;
   private static final Pattern NAME = Pattern.compile("%?([A-Za-z_][A-Za-z0-9_.\\-]*)");
 
@@ -46,12 +45,23 @@ public record HloAttributes(ImmutableMap<String, String> values) {
    */
   static ImmutableLongArray integersIn(String text) {
     var found = ImmutableLongArray.builder();
-    var matcher = INTEGER.matcher(text);
-    while (matcher.find()) {
-      boolean fits = matcher.end() - matcher.start() <= MAX_DIGITS;
-      found.add(fits ? Long.parseLong(matcher.group()) : Long.MAX_VALUE);
+    int at = 0;
+    while (at < text.length()) {
+      int start = at++;
+      if (!isDigit(text, start) && !(text.charAt(start) == '-' && isDigit(text, at))) {
+        continue;
+      }
+      while (isDigit(text, at)) {
+        at++;
+      }
+      boolean fits = at - start <= MAX_DIGITS;
+      found.add(fits ? Long.parseLong(text, start, at, 10) : Long.MAX_VALUE);
     }
     return found.build();
+  }
+
+  private static boolean isDigit(String text, int at) {
+    return at < text.length() && text.charAt(at) >= '0' && text.charAt(at) <= '9';
   }
 
   /** {@return the only integer of a value} */

@@ -16,9 +16,13 @@ final class HloLexer extends HloTextLexer {
     this.text = text;
   }
 
+  /**
+   * {@return the next token} Most of a text is names and brackets, which are found here without
+   * ANTLR's tables; they are what the grammar says of them.
+   */
   @Override
   public Token nextToken() {
-    var token = super.nextToken();
+    var token = simple();
     if (token instanceof CommonToken brace) {
       if (brace.getType() == RBRACE && brace.getCharPositionInLine() == 0) {
         brace.setType(CLOSE_BODY);
@@ -27,6 +31,87 @@ final class HloLexer extends HloTextLexer {
       }
     }
     return token;
+  }
+
+  private Token simple() {
+    int from = _input.index();
+    int at = from;
+    while (at < text.length() && text.charAt(at) == ' ') {
+      at++;
+    }
+    int start = at;
+    int type = at < text.length() ? punctuation(text.charAt(at)) : Token.INVALID_TYPE;
+    if (type == Token.INVALID_TYPE) {
+      at = endOfName(start);
+      type = NAME;
+    } else {
+      at++;
+    }
+    if (at == start) {
+      return super.nextToken();
+    }
+    int column = getInterpreter().getCharPositionInLine();
+    var token =
+        _factory.create(
+            _tokenFactorySourcePair,
+            type,
+            null,
+            Token.DEFAULT_CHANNEL,
+            start,
+            at - 1,
+            getInterpreter().getLine(),
+            column + start - from);
+    _input.seek(at);
+    getInterpreter().setCharPositionInLine(column + at - from);
+    return token;
+  }
+
+  private static int punctuation(char c) {
+    return switch (c) {
+      case '(' -> LPAREN;
+      case ')' -> RPAREN;
+      case '[' -> LBRACKET;
+      case ']' -> RBRACKET;
+      case '{' -> LBRACE;
+      case '}' -> RBRACE;
+      case ',' -> COMMA;
+      case '=' -> EQUALS;
+      default -> Token.INVALID_TYPE;
+    };
+  }
+
+  /** {@return where the name ends that begins at some place; that place if none does} */
+  private int endOfName(int start) {
+    int at = start + (is(start, '%') ? 1 : 0);
+    if (at == text.length() || !isLetter(text.charAt(at))) {
+      return start;
+    }
+    while (at < text.length() && isInName(text.charAt(at))) {
+      at++;
+    }
+    while (is(at, '#') && at + 1 < text.length() && isDigit(text.charAt(at + 1))) {
+      at += 2;
+      while (at < text.length() && isDigit(text.charAt(at))) {
+        at++;
+      }
+    }
+    return at;
+  }
+
+  private boolean is(int at, char c) {
+    return at < text.length() && text.charAt(at) == c;
+  }
+
+  private static boolean isLetter(char c) {
+    return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_';
+  }
+
+  private static boolean isDigit(char c) {
+    return c >= '0' && c <= '9';
+  }
+
+  private static boolean isInName(char c) {
+    return isLetter(c) || isDigit(c) || c == '.' || c == '-';
   }
 
   private boolean opensBody(CommonToken brace) {

@@ -8,12 +8,14 @@ import com.google.common.collect.ImmutableMap;
  * @param attributes those of the first line, as {@code is_scheduled=true, num_partitions=4}
  * @param computations by name, in the order of the text
  * @param entry the computation that runs
+ * @param usesHost whether any array is in the host's memory, or an instruction moves one there
  */
 public record HloModule(
     String name,
     HloAttributes attributes,
     ImmutableMap<String, HloComputation> computations,
     HloComputation entry,
+    boolean usesHost,
     SourceTables sources) {
 
   /** {@return whether the order of the text is the one in which XLA runs the instructions} */

@@ -27,6 +27,7 @@ public final class HloReader {
   /** The first word of every module. */
   public static final String KEYWORD = "HloModule";
 
+  private static final String ON_HOST = "S(" + HloShape.Array.HOST + ")";
   private static final String HINT = "%name = f32[8,64]{1,0} add(%a, %b)";
 
   private static final TokenRoles ROLES =
@@ -85,6 +86,9 @@ public final class HloReader {
   private String table = "";
   private @Nullable Open open;
   private @Nullable HloComputation entry;
+
+  /** Whether any array is in the host's memory, or an instruction moves one there. */
+  private boolean onHost;
 
   /** Whether lines belong to a computation whose first line was wrong. */
   private boolean headLost;
@@ -150,7 +154,12 @@ public final class HloReader {
     }
     return Optional.of(
         new HloModule(
-            moduleName, moduleAttributes, ImmutableMap.copyOf(computations), main, sources));
+            moduleName,
+            moduleAttributes,
+            ImmutableMap.copyOf(computations),
+            main,
+            onHost || moduleAttributes.text("entry_computation_layout").orElse("").contains(ON_HOST),
+            sources));
   }
 
   private void statement() {
@@ -308,6 +317,7 @@ public final class HloReader {
             literal,
             attributes(context.attributes),
             span);
+    onHost |= HostArrays.isDemand(instruction);
     if (opcode.equals("parameter") && SourceTables.number(literal).isEmpty()) {
       error(span, "parameter(%s) has no number".formatted(literal), "parameters count from 0");
     }
@@ -339,17 +349,19 @@ public final class HloReader {
   private String operand(HloTextParser.OperandContext context, Open in) {
     var token = context.name != null ? context.name : context.first;
     var written = token.getText();
-    var name = word(plain(written));
+    var name = plain(written);
     int part = name.indexOf('#');
-    if (!in.byName.containsKey(part < 0 ? name : name.substring(0, part))) {
+    @Nullable HloInstruction found = in.byName.get(part < 0 ? name : name.substring(0, part));
+    if (found == null) {
       sink.report(
           Diagnostic.error(
               DiagnosticCode.UNKNOWN_VALUE,
               statements.span(token),
               "'%s' is not defined above".formatted(written),
               "operands are instructions of the same computation"));
+      return name;
     }
-    return name;
+    return part < 0 ? found.name() : name;
   }
 
   private HloShape shape(ParserRuleContext context) {
@@ -367,6 +379,7 @@ public final class HloReader {
                 e.hint()));
         known = new HloShape.Token("wrong");
       }
+      onHost |= known.arrays().anyMatch(array -> array.space() == HloShape.Array.HOST);
       shapes.put(written, known);
     }
     return known;
@@ -387,7 +400,12 @@ public final class HloReader {
 
   /** Many texts come again and again. */
   private String word(String given) {
-    return words.computeIfAbsent(given, same -> same);
+    @Nullable String known = words.get(given);
+    if (known == null) {
+      words.put(given, given);
+      return given;
+    }
+    return known;
   }
 
   private static String plain(String name) {

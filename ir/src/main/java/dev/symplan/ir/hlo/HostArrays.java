@@ -68,16 +68,16 @@ final class HostArrays {
   HostArrays(GraphEmitter emitter, HloModule module) {
     this.emitter = emitter;
     this.slices = new DynamicSlices(emitter);
-    var text = module.entry().span().file().text();
+    this.any = module.usesHost();
     this.unplaced =
-        (text.contains(TO_HOST) || text.contains(TO_DEVICE) || text.contains(PLACEMENT))
+        any
             && module.computations().values().stream()
-            .flatMap(computation -> computation.instructions().stream())
-            .anyMatch(HostArrays::isDemand);
-    this.any = unplaced || text.contains("S(" + Array.HOST + ")");
+                .flatMap(computation -> computation.instructions().stream())
+                .anyMatch(HostArrays::isDemand);
   }
 
-  private static boolean isDemand(HloInstruction instruction) {
+  /** {@return whether an instruction moves its operand to the host's memory, or from there} */
+  static boolean isDemand(HloInstruction instruction) {
     return instruction.opcode().equals("custom-call") && toHost(instruction).isPresent();
   }
 

@@ -103,10 +103,34 @@ public record OpDef(
 
   /** {@return the tensors among arguments that are in the host's memory} */
   private static ImmutableList<Value> inHost(ImmutableList<Arg> args) {
-    return args.stream()
-        .flatMap(arg -> arg.operands().stream())
-        .filter(value -> value.isTensor() && value.tensor().space() == MemorySpace.HOST)
-        .collect(ImmutableList.toImmutableList());
+    for (var arg : args) {
+      if (isAnyInHost(arg)) {
+        return args.stream()
+            .flatMap(one -> one.operands().stream())
+            .filter(OpDef::isInHost)
+            .collect(ImmutableList.toImmutableList());
+      }
+    }
+    return ImmutableList.of();
+  }
+
+  private static boolean isAnyInHost(Arg arg) {
+    return switch (arg) {
+      case Arg.Ref(Value value) -> isInHost(value);
+      case Arg.Seq(ImmutableList<Arg> items) -> {
+        for (var item : items) {
+          if (isAnyInHost(item)) {
+            yield true;
+          }
+        }
+        yield false;
+      }
+      case Arg.Literal _ -> false;
+    };
+  }
+
+  private static boolean isInHost(Value value) {
+    return value.type() instanceof TensorType tensor && tensor.space() == MemorySpace.HOST;
   }
 
   /** A view of what is in the host's memory is there, too; nothing else can read that. */
