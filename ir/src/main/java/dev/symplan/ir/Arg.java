@@ -90,11 +90,20 @@ public sealed interface Arg {
   default Optional<ImmutableLongArray> integers() {
     return switch (this) {
       case Int(long value) -> Optional.of(ImmutableLongArray.of(value));
-      case Seq(var items) when items.stream().allMatch(Int.class::isInstance) ->
-          Optional.of(
-              ImmutableLongArray.copyOf(items.stream().mapToLong(item -> ((Int) item).value())));
-      case Seq _, Ref _, Literal _ -> Optional.empty();
+      case Seq(var items) -> integers(items);
+      case Ref _, Literal _ -> Optional.empty();
     };
+  }
+
+  private static Optional<ImmutableLongArray> integers(ImmutableList<Arg> items) {
+    var values = ImmutableLongArray.builder(items.size());
+    for (var item : items) {
+      if (!(item instanceof Int(long value))) {
+        return Optional.empty();
+      }
+      values.add(value);
+    }
+    return Optional.of(values.build());
   }
 
   /** {@return the values in this argument, left to right} */

@@ -28,8 +28,8 @@ final class Fusions {
                       opcode -> Stream.concat(Stream.of(""), PHASES.stream()).map(opcode::concat)))
           .collect(ImmutableSet.toImmutableSet());
 
-  private static final int SHORTEST =
-      COLLECTIVES.stream().mapToInt(String::length).min().orElseThrow();
+  private static final ImmutableSet<String> NOTABLE =
+      ImmutableSet.<String>builder().addAll(COLLECTIVES).addAll(CALLS).add("custom-call").build();
 
   /** The attributes that name computations. */
   private static final ImmutableSet<String> CALLEES =
@@ -51,10 +51,9 @@ final class Fusions {
     this.computations = computations;
     for (var computation : computations.values()) {
       boolean talks = false;
-      long size = 0;
-      for (var instruction : computation.instructions()) {
+      long size = computation.instructions().size();
+      for (var instruction : computation.notable()) {
         talks |= isCollective(instruction.opcode());
-        size++;
         if (CALLS.contains(instruction.opcode())) {
           for (var callee : called(instruction)) {
             talks |= !silent.contains(callee.name());
@@ -80,8 +79,12 @@ final class Fusions {
   }
 
   static boolean isCollective(String opcode) {
-    // Most opcodes are shorter than all of these, and are asked about often.
-    return opcode.length() >= SHORTEST && COLLECTIVES.contains(opcode);
+    return COLLECTIVES.contains(opcode);
+  }
+
+  /** {@return whether instructions of an opcode are collectives, custom calls, or call others} */
+  static boolean isNotable(String opcode) {
+    return NOTABLE.contains(opcode);
   }
 
   /** {@return {@code all-gather} for {@code all-gather-start} and {@code all-gather-done}} */

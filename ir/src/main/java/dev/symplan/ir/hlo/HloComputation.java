@@ -9,11 +9,17 @@ import java.util.Map;
  * A function of a module.
  *
  * @param instructions in the order of the text, which is the schedule of a scheduled module
+ * @param notable the few of these that say something of the whole: collectives, custom calls, and
+ *     what calls computations
  * @param root the instruction whose value it gives
  * @param span its first line
  */
 public record HloComputation(
-    String name, ImmutableList<HloInstruction> instructions, HloInstruction root, Span span) {
+    String name,
+    ImmutableList<HloInstruction> instructions,
+    ImmutableList<HloInstruction> notable,
+    HloInstruction root,
+    Span span) {
 
   /** {@return the parameters, by their numbers} */
   ImmutableList<HloInstruction> parameters() {

@@ -211,7 +211,7 @@ public final class HloImporter {
   private int devicesNamed() {
     int most = 1;
     for (var computation : module.computations().values()) {
-      for (var instruction : computation.instructions()) {
+      for (var instruction : computation.notable()) {
         if (Fusions.isCollective(instruction.opcode())) {
           most = Math.max(most, devicesNamed(instruction));
         }
@@ -245,7 +245,7 @@ public final class HloImporter {
   private void refuseUnpartitioned() {
     boolean collective = false;
     for (var computation : module.computations().values()) {
-      for (var instruction : computation.instructions()) {
+      for (var instruction : computation.notable()) {
         collective |= Fusions.isCollective(instruction.opcode());
         if (instruction.opcode().equals("custom-call")
             && UNPARTITIONED.contains(instruction.attributes().string("custom_call_target"))) {

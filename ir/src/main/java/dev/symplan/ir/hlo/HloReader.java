@@ -62,6 +62,7 @@ public final class HloReader {
     private final boolean entry;
     private final Span span;
     private final List<HloInstruction> instructions = new ArrayList<>();
+    private final List<HloInstruction> notable = new ArrayList<>();
     private final Map<String, HloInstruction> byName = new HashMap<>();
     private @Nullable HloInstruction root;
 
@@ -273,7 +274,11 @@ public final class HloReader {
     var root = closed.root == null ? closed.instructions.getLast() : closed.root;
     var made =
         new HloComputation(
-            closed.name, ImmutableList.copyOf(closed.instructions), root, closed.span);
+            closed.name,
+            ImmutableList.copyOf(closed.instructions),
+            ImmutableList.copyOf(closed.notable),
+            root,
+            closed.span);
     if (computations.putIfAbsent(closed.name, made) != null) {
       duplicate(closed.span, closed.name);
     }
@@ -325,6 +330,9 @@ public final class HloReader {
       duplicate(span, name);
     }
     to.instructions.add(instruction);
+    if (Fusions.isNotable(opcode)) {
+      to.notable.add(instruction);
+    }
     if (root) {
       to.root = instruction;
     }

@@ -72,7 +72,7 @@ final class HostArrays {
     this.unplaced =
         any
             && module.computations().values().stream()
-                .flatMap(computation -> computation.instructions().stream())
+                .flatMap(computation -> computation.notable().stream())
                 .anyMatch(HostArrays::isDemand);
   }
 
