@@ -160,9 +160,7 @@ final class HostArrays {
             && instruction.attributes().string("custom_call_target").equals("AllocateBuffer")
             && instruction.shape() instanceof Array shape
             && shape.exact()
-        ? Literals.number(
-                shape.element().equals("pred") ? "false" : "0", HloShape.number(shape))
-            .map(zero -> new Bound.Splat(zero, shape))
+        ? Optional.of(new Bound.Splat(Literals.zero(shape), shape))
         : Optional.empty();
   }
 
@@ -222,7 +220,7 @@ final class HostArrays {
   static Hosted of(Array shape, Value inHost) {
     return new Hosted(
         shape,
-        new Bound.Splat(new Arg.Int(0), shape),
+        new Bound.Splat(Literals.zero(shape), shape),
         ImmutableList.of(Hosted.Part.first(inHost)));
   }
 

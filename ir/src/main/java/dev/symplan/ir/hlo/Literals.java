@@ -35,6 +35,15 @@ final class Literals {
     }
   }
 
+  /** {@return 0 as an element of an array} */
+  static Arg.Literal zero(Array shape) {
+    return switch (shape.dtype().kind()) {
+      case BOOL -> new Arg.Bool(false);
+      case INTEGER -> new Arg.Int(0);
+      case FLOAT, COMPLEX -> new Arg.Float(0);
+    };
+  }
+
   private static Optional<Arg.Literal> floating(String written, DType dtype) {
     return switch (written) {
       case "inf" -> Optional.of(new Arg.Float(Double.POSITIVE_INFINITY));

@@ -81,6 +81,7 @@ final class Meanings {
                   "aten::flip",
                   ref(operands.getFirst(), name + ".operand"),
                   Arg.Seq.of(instruction.attributes().integers("dimensions").toArray())));
+      case "reduce-precision" -> reduced(instruction, operands.getFirst());
       case "reduce-window" -> running(instruction, operands, shape);
       case "bitcast-convert" ->
           Elementwise.dtype(operands.getFirst()).bytes() == shape.dtype().bytes()
@@ -93,6 +94,31 @@ final class Meanings {
               : Optional.empty();
       default -> Optional.empty();
     };
+  }
+
+  /** Fewer bits in the same type: none if that has no more, or those of bf16 in f32. */
+  private Optional<Value> reduced(HloInstruction instruction, Bound operand) {
+    var name = instruction.name();
+    long exponent = instruction.attributes().integer("exponent_bits").orElse(0L);
+    long mantissa = instruction.attributes().integer("mantissa_bits").orElse(0L);
+    var dtype = Elementwise.dtype(operand);
+    boolean whole =
+        switch (dtype) {
+          case F64 -> exponent >= 11 && mantissa >= 52;
+          case F32 -> exponent >= 8 && mantissa >= 23;
+          case BF16 -> exponent >= 8 && mantissa >= 7;
+          case F16 -> exponent >= 5 && mantissa >= 10;
+          case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU -> false;
+          case I64, I32, I16, I8, U64, U32, U16, U8, BOOL, C32, C64, C128 -> false;
+        };
+    if (whole) {
+      return Optional.of(emitter.value(operand, name));
+    }
+    if (dtype != DType.F32 || exponent != 8 || mantissa != 7) {
+      return Optional.empty();
+    }
+    var rounded = emitter.converted(emitter.value(operand, name), DType.BF16, name + ".rounded");
+    return Optional.of(emitter.converted(rounded, DType.F32, name));
   }
 
   private Optional<Value> scatter(HloInstruction instruction, List<Bound> operands) {

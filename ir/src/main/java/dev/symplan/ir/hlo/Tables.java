@@ -27,10 +27,13 @@ final class Tables {
   /** {@return the tensor that the text of a constant stands for; empty if it leaves out numbers} */
   static Optional<Bound> read(String text, Array shape) {
     long count = shape.tensor().numel();
-    if (!shape.exact() || shape.tensor().rank() == 0 || count < 1 || count > MOST) {
+    if (!shape.exact() || shape.tensor().rank() == 0 || count > MOST) {
       return Optional.empty();
     }
     var element = HloShape.number(shape);
+    if (count == 0) {
+      return Optional.of(new Bound.Splat(Literals.zero(element), shape));
+    }
     var numbers = ImmutableList.<Arg.Literal>builder();
     long found = 0;
     for (var word : NUMBERS.split(COMMENT.matcher(text).replaceAll(""))) {

@@ -133,7 +133,7 @@ final class HostCopyRules {
     var graph = facts.plan.graph();
     for (var input : graph.inputs()) {
       if (input.isTensor()) {
-        checkDefined(input, "the caller", isHost(input.type()));
+        checkDefined(input, -1, isHost(input.type()));
       }
     }
     for (int i = 0; i < graph.ops().size(); i++) {
@@ -150,18 +150,22 @@ final class HostCopyRules {
       for (var value : op.results()) {
         // PlacementRules find views that are not in what they are views of.
         if (value.isTensor() && facts.definedBy(storage(value)) == i) {
-          checkDefined(value, facts.words.text(i), isOffload(op));
+          checkDefined(value, i, isOffload(op));
         }
       }
     }
   }
 
-  private void checkDefined(Value value, String by, boolean inHost) {
+  /** Checks where a storage is that an op gives, or the caller if {@code op} is −1. */
+  private void checkDefined(Value value, int op, boolean inHost) {
     if (isInHost(value) != inHost) {
       wrong(
           Rule.PLACEMENT,
           "%s gives %s, which is %s the host's memory"
-              .formatted(by, value.name(), inHost ? "not in" : "in"));
+              .formatted(
+                  op < 0 ? "the caller" : facts.words.text(op),
+                  value.name(),
+                  inHost ? "not in" : "in"));
     }
   }
 

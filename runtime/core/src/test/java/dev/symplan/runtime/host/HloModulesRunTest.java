@@ -486,4 +486,36 @@ class HloModulesRunTest {
       }
     }
   }
+
+  /** bf16 has the upper half of a float's bits; what has no fewer bits than its type stays. */
+  @ParameterizedTest
+  @CsvSource({"7,true", "23,false"})
+  void precisionIsReduced(int mantissa, boolean rounds) {
+    var found =
+        run(
+            module(
+                "",
+                """
+                ENTRY %%main (x: f32[64]) -> f32[64] {
+                  %%x = f32[64]{0} parameter(0)
+                  %%y = f32[64]{0} multiply(%%x, %%x)
+                  %%z = f32[64]{0} multiply(%%y, %%x)
+                  %%none = f32[0]{0} constant({})
+                  %%all = f32[64]{0} concatenate(%%z, %%none), dimensions={0}
+                  ROOT %%r = f32[64]{0} reduce-precision(%%all), exponent_bits=8, mantissa_bits=%s
+                }
+                """
+                    .formatted(mantissa)),
+            0);
+
+    int changed = 0;
+    for (int i = 0; i < 64; i++) {
+      float exact = (float) Math.pow(element(0, 0, i), 3);
+      int bits = Float.floatToIntBits(exact);
+      int nearest = bits + 0x7FFF + (bits >>> 16 & 1) & 0xFFFF0000;
+      assertThat(found[0][i]).isEqualTo(rounds ? Float.intBitsToFloat(nearest) : exact);
+      changed += found[0][i] == exact ? 0 : 1;
+    }
+    assertThat(changed > 0).isEqualTo(rounds);
+  }
 }
