@@ -17,7 +17,6 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.ArrayList;
 import java.util.HashMap;

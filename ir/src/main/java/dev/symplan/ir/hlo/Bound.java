@@ -81,8 +81,7 @@ sealed interface Bound {
 
     /** {@return the tensor that is all of the array, if there is one} */
     Optional<Value> whole() {
-      return parts.size() == 1
-              && parts.getFirst().sizes().equals(shape.tensor().sizes())
+      return parts.size() == 1 && parts.getFirst().sizes().equals(shape.tensor().sizes())
           ? Optional.of(parts.getFirst().value())
           : Optional.empty();
     }

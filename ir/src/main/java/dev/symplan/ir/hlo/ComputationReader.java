@@ -40,11 +40,7 @@ final class ComputationReader {
   private long instructions;
 
   ComputationReader(
-      HloModule module,
-      GraphEmitter emitter,
-      HostArrays hosts,
-      Groups groups,
-      Devices devices) {
+      HloModule module, GraphEmitter emitter, HostArrays hosts, Groups groups, Devices devices) {
     this.hosts = hosts;
     this.emitter = emitter;
     this.devices = devices;
@@ -72,6 +68,9 @@ final class ComputationReader {
   private final class Frame {
     private final HloComputation computation;
     private final Map<String, Bound> bound;
+
+    /** The instructions that have started others than collectives. */
+    private final Set<String> started = new HashSet<>();
 
     private final Supplier<Map<String, HloShape>> shapes;
 
@@ -198,7 +197,7 @@ final class ComputationReader {
             collectives.ragged(instruction, tensors(instruction, operands), instruction.shape());
         default -> {
           var base = Fusions.withoutPhase(opcode);
-          if (!base.equals(opcode)) {
+          if (!base.equals(opcode) && isStarted(instruction, base)) {
             yield opcode.endsWith("-start")
                 ? started(instruction, operands)
                 : done(only(operands), instruction.shape());
@@ -212,6 +211,18 @@ final class ComputationReader {
                   .orElseGet(() -> others.read(instruction, operands));
         }
       };
+    }
+
+    /** Whether an instruction starts another, or waits for one that was started. */
+    private boolean isStarted(HloInstruction instruction, String base) {
+      if (Collectives.OPCODES.contains(base)) {
+        return true;
+      }
+      if (instruction.opcode().endsWith("-start")) {
+        started.add(instruction.name());
+        return true;
+      }
+      return instruction.operands().stream().anyMatch(started::contains);
     }
 
     private Optional<Bound> meanings(HloInstruction instruction, List<Bound> operands) {

@@ -7,7 +7,6 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.ProcessGroup;
-import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -65,7 +64,7 @@ public final class HloImporter {
       return read(module, Reading.OPENED, registry, ranks, warnings);
     } catch (CompileException e) {
       var program = read(module, Reading.STEPS, registry, ranks, warnings);
-      var reason = e.diagnostics().getFirst();
+      var reason = e.diagnostics().stream().filter(Diagnostic::isError).findFirst().orElseThrow();
       warnings.accept(
           Diagnostic.warning(
               DiagnosticCode.UNSUPPORTED,
@@ -310,10 +309,7 @@ public final class HloImporter {
     return switch (shape) {
       case Array array -> {
         boolean inHost = array.space() == Array.HOST;
-        var space =
-            inHost
-                ? MemorySpace.HOST
-                : donated ? MemorySpace.DONATED : MemorySpace.ANY;
+        var space = inHost ? MemorySpace.HOST : donated ? MemorySpace.DONATED : MemorySpace.ANY;
         var input =
             emitter
                 .builder()

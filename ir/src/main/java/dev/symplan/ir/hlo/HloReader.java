@@ -159,7 +159,8 @@ public final class HloReader {
             moduleAttributes,
             ImmutableMap.copyOf(computations),
             main,
-            onHost || moduleAttributes.text("entry_computation_layout").orElse("").contains(ON_HOST),
+            onHost
+                || moduleAttributes.text("entry_computation_layout").orElse("").contains(ON_HOST),
             sources));
   }
 

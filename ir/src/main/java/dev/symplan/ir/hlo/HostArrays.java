@@ -166,9 +166,7 @@ final class HostArrays {
 
   private Optional<Bound> moved(HloInstruction instruction, List<Bound> operands) {
     var toHost = toHost(instruction);
-    if (toHost.isEmpty()
-        || operands.size() != 1
-        || !(instruction.shape() instanceof Array shape)) {
+    if (toHost.isEmpty() || operands.size() != 1 || !(instruction.shape() instanceof Array shape)) {
       return Optional.empty();
     }
     var operand = operands.getFirst();
@@ -182,7 +180,8 @@ final class HostArrays {
   private Bound inDevice(HloInstruction instruction, Bound operand) {
     emitter.warnOfHost(
         instruction,
-        "'%s' is to be in the host's memory, in a loop whose rounds are not known or too many; it is planned in the device's");
+        "'%s' is to be in the host's memory, in a loop whose rounds are not known or too many; it"
+            + " is planned in the device's");
     return operand;
   }
 
@@ -191,29 +190,38 @@ final class HostArrays {
       return Optional.empty();
     }
     if (operand instanceof Hosted hosted) {
+      checkSame(hosted.shape().tensor(), shape);
       return Optional.of(
           isHost(shape) || unplaced ? hosted : brought(hosted, instruction.name(), shape));
     }
-    return isHost(shape)
-        ? Optional.of(offloaded(instruction, operand, shape))
-        : Optional.empty();
+    return isHost(shape) ? Optional.of(offloaded(instruction, operand, shape)) : Optional.empty();
   }
 
   /** {@return an array as one that is in the host's memory} */
   private Bound offloaded(HloInstruction instruction, Bound operand, Array shape) {
-    if (operand instanceof Hosted) {
+    if (operand instanceof Hosted(Array own, _, _)) {
+      checkSame(own.tensor(), shape);
       return operand;
     }
     if (operand instanceof Bound.Splat splat) {
+      checkSame(splat.shape().tensor(), shape);
       return new Hosted(shape, splat, ImmutableList.of());
     }
     var name = instruction.name();
     var value = emitter.value(operand, name + ".operand");
+    checkSame(value.tensor(), shape);
     var dense =
         value.tensor().isDense()
             ? value
             : emitter.op(name + ".packed", "aten::clone", new Arg.Ref(value));
     return of(shape, emitter.op(name, "symplan::offload", new Arg.Ref(dense)));
+  }
+
+  private static void checkSame(TensorType given, Array shape) {
+    if (given.dtype() != shape.dtype() || !given.sizes().equals(shape.tensor().sizes())) {
+      throw new IllegalArgumentException(
+          "it moves %s, which is not %s".formatted(given, shape.tensor()));
+    }
   }
 
   /** {@return an array that is all of a tensor in the host's memory} */
@@ -229,17 +237,16 @@ final class HostArrays {
     if (!(operand instanceof Hosted hosted)) {
       return operand;
     }
+    checkSame(hosted.shape().tensor(), shape);
     var value = brought(emitter, hosted, name);
-    return new Bound.Tensor(
-        shape.exact() ? emitter.conform(value, shape, name + ".copy") : value);
+    return new Bound.Tensor(shape.exact() ? emitter.conform(value, shape, name + ".copy") : value);
   }
 
   /** {@return an array in the device's memory: its parts are copied there one by one} */
   static Value brought(GraphEmitter emitter, Hosted hosted, String name) {
     var parts = hosted.parts();
     boolean covered =
-        !parts.isEmpty()
-            && parts.getFirst().sizes().equals(hosted.shape().tensor().sizes());
+        !parts.isEmpty() && parts.getFirst().sizes().equals(hosted.shape().tensor().sizes());
     var value =
         covered
             ? emitter.op(name, "symplan::reload", new Arg.Ref(parts.getFirst().value()))
@@ -276,8 +283,7 @@ final class HostArrays {
       if (start.isEmpty() || size.isEmpty()) {
         return Optional.empty();
       }
-      parts.add(
-          new Hosted.Part(start.get(), viewed(instruction, value, size.get())));
+      parts.add(new Hosted.Part(start.get(), viewed(instruction, value, size.get())));
     }
     var rest = new Bound.Splat(hosted.rest().number(), shape);
     return Optional.of(new Hosted(shape, rest, parts.build()));
@@ -322,18 +328,26 @@ final class HostArrays {
   /** {@return the part of an array at a place that the module says, if it is in one tensor} */
   private Optional<Bound> sliced(
       HloInstruction instruction, Hosted hosted, List<Bound> starts, Array shape) {
+    if (!shape.exact() || !hosted.shape().exact()) {
+      return Optional.empty();
+    }
     var sizes = shape.tensor().sizes();
+    if (!instruction.attributes().integers("dynamic_slice_sizes").equals(sizes)
+        || hosted.shape().dtype() != shape.dtype()) {
+      throw new IllegalArgumentException("it does not give %s".formatted(shape.tensor()));
+    }
     var start = starts(hosted.shape(), starts, sizes);
-    if (start.isEmpty() || !shape.exact() || !hosted.shape().exact()) {
+    if (start.isEmpty()) {
       return Optional.empty();
     }
     for (var part : hosted.parts().reversed()) {
       if (!part.meets(start.get(), sizes)) {
         continue;
       }
-      var found = part.contains(start.get(), sizes)
-          ? within(instruction, part, start.get(), sizes)
-          : Optional.<Value>empty();
+      var found =
+          part.contains(start.get(), sizes)
+              ? within(instruction, part, start.get(), sizes)
+              : Optional.<Value>empty();
       return found.map(value -> placed(instruction, of(shape, value), shape));
     }
     return Optional.of(new Bound.Splat(hosted.rest().number(), shape));
@@ -372,14 +386,17 @@ final class HostArrays {
 
   /** {@return an array with a part overwritten at a place that the module says} */
   private Optional<Bound> updated(HloInstruction instruction, List<Bound> operands, Array shape) {
+    if (openLoops > 0 || !shape.exact()) {
+      return Optional.empty();
+    }
     var part = operands.get(1);
     var sizes = sizes(part);
     var start = sizes.flatMap(of -> starts(shape, operands.subList(2, operands.size()), of));
-    if (openLoops > 0 || start.isEmpty() || !shape.exact()) {
+    if (start.isEmpty()) {
       return Optional.empty();
     }
     var array = offloaded(instruction, operands.getFirst(), shape);
-    var moved = offloaded(instruction, part, partShape(part, shape, sizes.get()));
+    var moved = offloaded(instruction, part, partShape(shape, sizes.get()));
     if (!(array instanceof Hosted whole)
         || !(moved instanceof Hosted piece)
         || piece.whole().isEmpty()) {
@@ -397,15 +414,13 @@ final class HostArrays {
     return Optional.of(new Hosted(shape, new Bound.Splat(whole.rest().number(), shape), parts));
   }
 
-  private static Array partShape(Bound part, Array whole, ImmutableLongArray sizes) {
-    return part instanceof Hosted(Array shape, _, _)
-        ? shape
-        : new Array(
-            whole.element(),
-            TensorType.contiguous(whole.dtype(), sizes),
-            true,
-            whole.minorToMajor(),
-            Array.HOST);
+  private static Array partShape(Array whole, ImmutableLongArray sizes) {
+    return new Array(
+        whole.element(),
+        TensorType.contiguous(whole.dtype(), sizes),
+        true,
+        whole.minorToMajor(),
+        Array.HOST);
   }
 
   private static Optional<ImmutableLongArray> sizes(Bound bound) {
@@ -423,13 +438,14 @@ final class HostArrays {
   private static Optional<ImmutableLongArray> starts(
       Array whole, List<Bound> starts, ImmutableLongArray sizes) {
     if (starts.size() != whole.tensor().rank() || sizes.length() != starts.size()) {
-      return Optional.empty();
+      throw new IllegalArgumentException("it needs a start and a size for each dimension");
     }
     var numbers = new long[starts.size()];
     for (int dim = 0; dim < numbers.length; dim++) {
       long last = whole.tensor().size(dim) - sizes.get(dim);
       if (last < 0) {
-        return Optional.empty();
+        throw new IllegalArgumentException(
+            "a part of %s of %s".formatted(sizes.get(dim), whole.tensor().size(dim)));
       }
       if (last == 0) {
         continue;
@@ -460,7 +476,8 @@ final class HostArrays {
     return switch (operand) {
       case Hosted hosted -> {
         emitter.warnOfHost(
-            instruction, "'%s' uses an array in the host's memory; it is copied to the device first");
+            instruction,
+            "'%s' uses an array in the host's memory; it is copied to the device first");
         yield new Bound.Tensor(brought(emitter, hosted, instruction.name() + ".operand"));
       }
       case Bound.Tuple(ImmutableList<Bound> parts) ->
@@ -499,8 +516,7 @@ final class HostArrays {
         }
         yield new Bound.Tuple(placed.build());
       }
-      case Bound.Tensor _, Bound.Splat _, Bound.ByRank _, Bound.Table _
-          when isHost(shape) ->
+      case Bound.Tensor _, Bound.Splat _, Bound.ByRank _, Bound.Table _ when isHost(shape) ->
           offloaded(instruction, given, (Array) shape);
       case Bound.Tensor _,
           Bound.Splat _,
@@ -539,21 +555,20 @@ final class HostArrays {
       var whole =
           hosted
               .whole()
-              .filter(
-                  own ->
-                      !shape.exact() || GraphEmitter.liesAs(own.tensor(), shape.tensor()));
+              .filter(own -> !shape.exact() || GraphEmitter.liesAs(own.tensor(), shape.tensor()));
       if (whole.isPresent()) {
         return whole.get();
       }
       emitter.warnOfHost(
           root,
-          "'%s' gives an array in the host's memory that has several parts; it is put together on the device");
+          "'%s' gives an array in the host's memory that has several parts; it is put together on"
+              + " the device");
     }
     var value =
-        given instanceof Hosted hosted ? brought(emitter, hosted, name) : emitter.value(given, name);
+        given instanceof Hosted hosted
+            ? brought(emitter, hosted, name)
+            : emitter.value(given, name);
     var laidOut = shape.exact() ? emitter.laidOut(value, shape, name + ".copy") : value;
-    return inHost
-        ? emitter.op(name + ".host", "symplan::offload", new Arg.Ref(laidOut))
-        : laidOut;
+    return inHost ? emitter.op(name + ".host", "symplan::offload", new Arg.Ref(laidOut)) : laidOut;
   }
 }

@@ -78,8 +78,7 @@ final class CheckProgram extends ProgramPass {
                 op.span(),
                 "%s is for plans, not for graphs".formatted(op.def().name()),
                 "remove it: the planner waits for copies where their results are needed"));
-      } else if (op.def().has(OpTrait.HOST_COPY)
-          && !op.operands().getFirst().tensor().isDense()) {
+      } else if (op.def().has(OpTrait.HOST_COPY) && !op.operands().getFirst().tensor().isDense()) {
         sink.report(
             Diagnostic.error(
                 DiagnosticCode.UNSUPPORTED,

@@ -160,8 +160,6 @@ class HostCopyRulesTest {
   }
 
   private static Plan moved(Plan plan, String buffer, ArenaKind to) {
-    return PlanEdits.of(plan)
-        .buffer(buffer, b -> PlanEdits.at(b, to, false, 1 << 20))
-        .restated();
+    return PlanEdits.of(plan).buffer(buffer, b -> PlanEdits.at(b, to, false, 1 << 20)).restated();
   }
 }

@@ -107,7 +107,12 @@ public final class XlaComparison {
             sameOrder.symmetric().bytes(),
             ownOrder.symmetric().bytes()),
         size("others", theirs(space -> space == 0), local(sameOrder), local(ownOrder)));
-    rows.add(size("together", theirs(XlaComparison::isOnDevice), sameOrder.total().bytes(), ownOrder.total().bytes()),
+    rows.add(
+        size(
+            "together",
+            theirs(XlaComparison::isOnDevice),
+            sameOrder.total().bytes(),
+            ownOrder.total().bytes()),
         size("lower bound", -1, sameOrder.total().bound(), ownOrder.total().bound()));
     long onHost = theirs(space -> space == HOST);
     if (onHost + onHost(sameOrder) + onHost(ownOrder) > 0) {

@@ -88,7 +88,9 @@ class XlaComparisonTest {
         .contains("3 values, the largest a of 16.0 KiB");
   }
 
-  /** Neither counts what is in the host's memory as the device's, nor the caller's tensors there. */
+  /**
+   * Neither counts what is in the host's memory as the device's, nor the caller's tensors there.
+   */
   @Test
   void theHostsMemoryCountsByItself() {
     var module =

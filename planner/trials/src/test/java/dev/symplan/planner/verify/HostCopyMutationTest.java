@@ -22,8 +22,8 @@ import org.junit.jupiter.api.Test;
 
 /**
  * Plans in the least memory, and of graphs that ask for it, whose tensors move to the host's memory
- * and back: the verifier finds every change that an execution with late copies shows to be unsafe. More, or others, with {@code
- * -Dsymplan.mutations=N -Dsymplan.seed=N}.
+ * and back: the verifier finds every change that an execution with late copies shows to be unsafe.
+ * More, or others, with {@code -Dsymplan.mutations=N -Dsymplan.seed=N}.
  */
 @Tag("random")
 class HostCopyMutationTest {

@@ -177,8 +177,7 @@ final class HostCopyRules {
 
   /** Whether the rule of an op, whatever the graph says, gives something in the host's memory. */
   private static boolean isOffload(Op op) {
-    return op.def().has(OpTrait.HOST_COPY)
-        && isHost(op.infer().getFirst().type());
+    return op.def().has(OpTrait.HOST_COPY) && isHost(op.infer().getFirst().type());
   }
 
   private static boolean isHost(Type type) {

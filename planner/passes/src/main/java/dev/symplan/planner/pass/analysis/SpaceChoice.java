@@ -47,7 +47,8 @@ public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
                     graphs,
                     "'%s' of '%s' is in the host's memory",
                     name,
-                    "move it with symplan::offload or symplan::reload, and choose the space of that");
+                    "move it with symplan::offload or symplan::reload, and choose the space of"
+                        + " that");
               }
             });
   }

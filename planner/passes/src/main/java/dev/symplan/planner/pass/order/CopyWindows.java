@@ -106,8 +106,7 @@ public final class CopyWindows {
   private static Op end(Op begin) {
     return new Op(
         AWAIT,
-        ImmutableList.of(
-            new Arg.Ref(begin.operands().getFirst()), new Arg.Ref(begin.result())),
+        ImmutableList.of(new Arg.Ref(begin.operands().getFirst()), new Arg.Ref(begin.result())),
         ImmutableList.of(),
         begin.span(),
         Notes.NONE);
