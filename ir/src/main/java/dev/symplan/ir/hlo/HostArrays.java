@@ -54,7 +54,6 @@ final class HostArrays {
           "dynamic-update-slice");
 
   private final GraphEmitter emitter;
-  private final DynamicSlices slices;
 
   /** Whether the module is from before XLA places arrays, so that its layouts do not say where. */
   private final boolean unplaced;
@@ -67,7 +66,6 @@ final class HostArrays {
 
   HostArrays(GraphEmitter emitter, HloModule module) {
     this.emitter = emitter;
-    this.slices = new DynamicSlices(emitter);
     this.any = module.usesHost();
     this.unplaced =
         any
