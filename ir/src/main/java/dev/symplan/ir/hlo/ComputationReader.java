@@ -34,6 +34,7 @@ final class ComputationReader {
   private final Branches branches;
   private final Devices devices;
   private final ImmutableMap<String, HloComputation> computations;
+  private final boolean hasOpaque;
   private int depth;
 
   /** The instructions that were read, those of loops in each round. */
@@ -51,6 +52,7 @@ final class ComputationReader {
     this.others = new OtherInstructions(emitter);
     this.branches = new Branches(emitter, module.computations());
     this.computations = module.computations();
+    this.hasOpaque = module.hasOpaque();
   }
 
   /**
@@ -136,6 +138,7 @@ final class ComputationReader {
             "collectives that are: " + String.join(", ", Collectives.OPCODES));
       }
       try {
+        checkCollective(instruction);
         return known(instruction, arguments);
       } catch (CompileException e) {
         throw e;
@@ -206,8 +209,7 @@ final class ComputationReader {
               ? collectives.run(instruction, tensors(instruction, operands), instruction.shape())
               : Scalars.fold(instruction, operands)
                   .or(() -> devices.number(instruction))
-                  .or(() -> translations.read(instruction, operands, instruction.shape()))
-                  .or(() -> meanings(instruction, operands))
+                  .or(() -> translated(instruction, operands))
                   .orElseGet(() -> others.read(instruction, operands));
         }
       };
@@ -223,6 +225,44 @@ final class ComputationReader {
         return true;
       }
       return instruction.operands().stream().anyMatch(started::contains);
+    }
+
+    /** No op has the elements of packed arrays, and others that PyTorch does not have. */
+    private boolean readsOpaque(HloInstruction instruction) {
+      return hasOpaque
+          && instruction.operands().stream()
+              .anyMatch(operand -> shapeOf(operand).arrays().anyMatch(array -> !array.exact()));
+    }
+
+    /** Whole bytes along the only dimension are moved as they are. */
+    private void checkCollective(HloInstruction instruction) {
+      if (!hasOpaque || !Fusions.isCollective(instruction.opcode())) {
+        return;
+      }
+      var base = Fusions.withoutPhase(instruction.opcode());
+      boolean reduces = base.equals("all-reduce") || base.equals("reduce-scatter");
+      instruction
+          .shape()
+          .arrays()
+          .filter(array -> !array.exact() && (reduces || array.minorToMajor().length() != 1))
+          .findFirst()
+          .ifPresent(
+              array -> {
+                throw emitter.failure(
+                    DiagnosticCode.UNSUPPORTED,
+                    "'%s' is a collective of %s, whose elements no type of PyTorch has"
+                        .formatted(instruction.name(), array.element()),
+                    "collectives move such arrays if these have one dimension, and do not reduce"
+                        + " them");
+              });
+    }
+
+    private Optional<Bound> translated(HloInstruction instruction, List<Bound> operands) {
+      return readsOpaque(instruction)
+          ? Optional.empty()
+          : translations
+              .read(instruction, operands, instruction.shape())
+              .or(() -> meanings(instruction, operands));
     }
 
     private Optional<Bound> meanings(HloInstruction instruction, List<Bound> operands) {
@@ -361,6 +401,7 @@ final class ComputationReader {
                   number -> number < operands.size() ? operands.get(number) : Bound.Nothing.NOTHING)
               .toList();
       var named = Starts.root(instruction, callee);
+      checkCollective(named);
       return collectives.start(named, tensors(instruction, order), root.shape());
     }
 

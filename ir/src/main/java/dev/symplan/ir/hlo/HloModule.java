@@ -9,6 +9,7 @@ import com.google.common.collect.ImmutableMap;
  * @param computations by name, in the order of the text
  * @param entry the computation that runs
  * @param usesHost whether any array is in the host's memory, or an instruction moves one there
+ * @param hasOpaque whether the elements of any array are not those of its tensor
  */
 public record HloModule(
     String name,
@@ -16,6 +17,7 @@ public record HloModule(
     ImmutableMap<String, HloComputation> computations,
     HloComputation entry,
     boolean usesHost,
+    boolean hasOpaque,
     SourceTables sources) {
 
   /** {@return whether the order of the text is the one in which XLA runs the instructions} */

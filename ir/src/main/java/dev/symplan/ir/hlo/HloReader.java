@@ -91,6 +91,9 @@ public final class HloReader {
   /** Whether any array is in the host's memory, or an instruction moves one there. */
   private boolean onHost;
 
+  /** Whether the elements of any array are not those of its tensor. */
+  private boolean hasOpaque;
+
   /** Whether lines belong to a computation whose first line was wrong. */
   private boolean headLost;
 
@@ -161,6 +164,7 @@ public final class HloReader {
             main,
             onHost
                 || moduleAttributes.text("entry_computation_layout").orElse("").contains(ON_HOST),
+            hasOpaque,
             sources));
   }
 
@@ -389,6 +393,7 @@ public final class HloReader {
         known = new HloShape.Token("wrong");
       }
       onHost |= known.arrays().anyMatch(array -> array.space() == HloShape.Array.HOST);
+      hasOpaque |= known.arrays().anyMatch(array -> !array.exact());
       shapes.put(written, known);
     }
     return known;
