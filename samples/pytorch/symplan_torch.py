@@ -34,6 +34,7 @@ import os
 import secrets
 import shutil
 import socket
+import struct
 import threading
 import warnings
 import weakref
@@ -62,7 +63,7 @@ class _Reply(ctypes.Structure):
 class _Bridge:
     """The JVM of this process, and the functions of dev.symplan.runtime.torch.Bridge."""
 
-    VERSION = 2
+    VERSION = 3
 
     def __init__(self):
         table = ctypes.cast(_start_jvm(), ctypes.POINTER(ctypes.c_int64))
@@ -75,7 +76,7 @@ class _Bridge:
 
         self._compile = function(1, ctypes.c_char_p, word, reply)
         self._describe = function(2, word, reply)
-        self._run = function(3, word, word, word, word, word)
+        self.run = function(3, word)
         self._close = function(4, word, reply)
         self._release = function(5, pointer)
         self._leave = function(6, reply)
@@ -93,13 +94,9 @@ class _Bridge:
         self._check(self._describe(handle, reply), reply)
         return json.loads(self._text(reply))
 
-    def run(self, handle, addresses, stream):
-        # The last two words are the reply.
-        words = array("q", [*addresses, 0, 0])
-        address, length = words.buffer_info()
-        count = length - 2
-        if self._run(handle, address, count, stream, address + 8 * count):
-            raise SymplanError(self._text(_Reply(words[count], words[count + 1])))
+    def failure(self, text, size):
+        """Returns the error of a run."""
+        return SymplanError(self._text(_Reply(text, size)))
 
     def close(self, handle):
         reply = _Reply()
@@ -368,12 +365,13 @@ class _Graph:
         ]
         self.plans = {}
         if not self.sizes:
-            self.plans[()] = _Plan(self, {})
+            self.plans[()] = _Plan(self, {}).runner()
 
     def boxed(self):
+        if not self.sizes:
+            return self.plans[()]
+
         def run(args):
-            if _forked:
-                return self.module(*args)
             values = tuple(args[i] for i, _ in self.sizes)
             plan = self.plans.get(values)
             if plan is None:
@@ -386,7 +384,7 @@ class _Graph:
     def _plan(self, values):
         dims = {symbol: value for (_, symbol), value in zip(self.sizes, values)}
         try:
-            plan = _Plan(self, dims)
+            plan = _Plan(self, dims).runner()
         except SymplanError as error:
             plan = _eager(self.module, f"{self.name} for {dims}", error)
         self.plans[values] = plan
@@ -408,6 +406,7 @@ class _Plan:
         self.outputs = outputs = [_slot(slot) for slot in described["outputs"]]
         if len(outputs) != len(self.results):
             raise SymplanError(f"{graph.name} has {len(self.results)} outputs, but its plan has {len(outputs)}")
+        self.module = graph.module
         # A call goes through these only: the tensors among the inputs, the outputs that need memory, and the views.
         self.tensors = [i for i, s in enumerate(self.inputs) if s.dtype is not None]
         self.guards = None
@@ -416,8 +415,6 @@ class _Plan:
             (i, tuple(s.size), s.stride, s.dtype) for i, s in enumerate(outputs) if s.use in ("direct", "copied")
         ]
         self.views = [(i, s) for i, s in enumerate(outputs) if s.use in ("input", "output")]
-        self.no_inputs = [0] * len(self.inputs)
-        self.no_outputs = [0] * len(outputs)
 
     def _request(self, graph, dims):
         refused = graph.refused
@@ -445,35 +442,72 @@ class _Plan:
             request["page"] = str(folder / f"{graph.name}{suffix}.html")
         return request
 
-    def __call__(self, args):
-        if self.constants:
-            args = [*args, *self.constants]
-        if len(args) != len(self.inputs):
-            raise SymplanError(f"{len(args)} inputs, but the plan has {len(self.inputs)}")
-        every = len(self.tensors) == len(args)
-        tensors = args if every else [args[i] for i in self.tensors]
-        addresses = [tensor.data_ptr() for tensor in tensors]
-        if self.guards is None or not self.guards.check(*tensors) or reduce(or_, addresses, 0) & self.mask:
-            tensors = self._fitting(tensors)
-            addresses = [tensor.data_ptr() for tensor in tensors]
-        if not every:
-            addresses = _scattered(self.no_inputs, self.tensors, addresses)
-        results, outputs = self.results.copy(), self.no_outputs.copy()
-        empty, stream = _on(self.device)
-        for i, size, stride, dtype in self.made:
-            results[i] = result = empty(size, stride, dtype)
-            outputs[i] = result.data_ptr()
-        self.bridge.run(self.handle, addresses + outputs, stream)
-        if not self.views:
+    def runner(self):
+        """Returns the function of a call. What it needs is in its own variables: they are read faster than attributes."""
+        handle, run, failure = self.handle, self.bridge.run, self.bridge.failure
+        module, constants, device, mask = self.module, self.constants, self.device, self.mask
+        results_at_first, made, views, places = self.results, self.made, self.views, self.tensors
+        count, expected = len(self.inputs) + len(self.outputs), len(self.inputs) - len(self.constants)
+        every, all_made = len(places) == len(self.inputs), len(made) == len(self.outputs)
+        no_inputs, no_outputs = [0] * len(self.inputs), [0] * len(self.outputs)
+        layouts = [layout for _, *layout in made]
+        data_ptr = torch.Tensor.data_ptr
+        slow = _slow(device)
+        on_gpu, index = device.type == "cuda", device.index
+        fast = _fast_cuda if on_gpu else _fast_cpu or slow
+        if on_gpu:
+            current_stream, current_device = torch._C._cuda_getCurrentRawStream, torch._C._cuda_getDevice
+        # The words of a call, which Bridge describes, from the stream on.
+        pack, from_stream = struct.Struct(f"{count + 1}q").pack_into, 4 * 8
+        # The words of calls that are over, and their addresses. Calls at the same time have different ones.
+        spare = []
+
+        def call(args):
+            if _forked:
+                return module(*args)
+            if len(args) != expected:
+                raise SymplanError(f"{len(args)} inputs, but the plan has {expected}")
+            if constants:
+                args = [*args, *constants]
+            tensors = args if every else [args[i] for i in places]
+            addresses = [*map(data_ptr, tensors)]
+            guards = self.guards
+            if guards is None or not guards.check(*tensors) or reduce(or_, addresses, 0) & mask:
+                tensors = self._fitting(tensors)
+                addresses = [*map(data_ptr, tensors)]
+            if not every:
+                addresses = _scattered(no_inputs, places, addresses)
+            empty, stream = fast, 0
+            if on_gpu:
+                stream = current_stream(index)
+                if fast is None or current_device() != index:
+                    empty = slow
+            if all_made:
+                results = [empty(*layout) for layout in layouts]
+                outputs = map(data_ptr, results)
+            else:
+                results, outputs = results_at_first.copy(), no_outputs.copy()
+                for i, size, stride, dtype in made:
+                    results[i] = result = empty(size, stride, dtype)
+                    outputs[i] = result.data_ptr()
+            words, address = spare.pop() if spare else _words(handle, count)
+            pack(words, from_stream, stream, *addresses, *outputs)
+            if run(address):
+                raise failure(words[2], words[3])
+            spare.append((words, address))
+            if not views:
+                return results
+            # Views of an input that was copied are views of the copy.
+            given = tensors if every else _scattered(args, places, tensors)
+            for i, slot in views:
+                base = (given if slot.use == "input" else results)[slot.of]
+                if base.shape != slot.size or base.stride() != slot.stride or slot.offset:
+                    base = base.as_strided(slot.size, slot.stride, base.storage_offset() + slot.offset)
+                results[i] = base
             return results
-        # Views of an input that was copied are views of the copy.
-        given = tensors if every else _scattered(args, self.tensors, tensors)
-        for i, slot in self.views:
-            base = (given if slot.use == "input" else results)[slot.of]
-            if base.shape != slot.size or base.stride() != slot.stride or slot.offset:
-                base = base.as_strided(slot.size, slot.stride, base.storage_offset() + slot.offset)
-            results[i] = base
-        return results
+
+        call._boxed_call = True
+        return call
 
     def _fitting(self, tensors):
         """Returns the tensors, or copies of those whose layout is not the plan's; other types are an error."""
@@ -501,6 +535,12 @@ class _Plan:
         return torch.empty_strided(slot.size, slot.stride, dtype=arg.dtype, device=arg.device).copy_(arg)
 
 
+def _words(handle, count):
+    """Returns the words of a call, and their address."""
+    words = array("q", [handle, count, 0, 0, 0, *[0] * count])
+    return words, words.buffer_info()[0]
+
+
 def _scattered(values, places, given):
     """Returns a copy of a list with other values at some places."""
     scattered = list(values)
@@ -515,15 +555,6 @@ _fast = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
 _fast_cpu = getattr(_fast, "_empty_strided_cpu", None)
 _fast_cuda = getattr(_fast, "_empty_strided_cuda", None)
 _TensorGuards = getattr(_fast, "TensorGuards", None)
-
-
-def _on(device):
-    """Returns a function that allocates on a device, and the current stream there."""
-    if device.type == "cpu":
-        return _fast_cpu or _slow(device), 0
-    stream = torch._C._cuda_getCurrentRawStream(device.index)
-    is_current = torch._C._cuda_getDevice() == device.index
-    return _fast_cuda if _fast_cuda and is_current else _slow(device), stream
 
 
 def _slow(device):

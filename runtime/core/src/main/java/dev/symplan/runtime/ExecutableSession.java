@@ -184,12 +184,19 @@ public abstract class ExecutableSession implements Session {
   }
 
   @Override
-  public final void bind(int rank, CallerMemory memory) {
+  public final Binding bind(int rank, CallerMemory memory) {
     requireOpen();
     signature(rank).check(memory, alignment());
-    use(rank, memory);
-    bound = true;
-    next = 0;
+    var use = binding(rank, memory);
+    Binding binding =
+        () -> {
+          requireOpen();
+          use.run();
+          bound = true;
+          next = 0;
+        };
+    binding.use();
+    return binding;
   }
 
   @Override
@@ -257,8 +264,8 @@ public abstract class ExecutableSession implements Session {
     return bound;
   }
 
-  /** Binds all inputs and outputs of a rank to memory that fits them. */
-  protected abstract void use(int rank, CallerMemory memory);
+  /** {@return what binds all inputs and outputs of a rank to memory that fits them} */
+  protected abstract Runnable binding(int rank, CallerMemory memory);
 
   /** Binds an external input to memory that fits it. */
   protected abstract void useAsInput(int rank, TensorRef input, HostTensor tensor);

@@ -122,9 +122,21 @@ public interface Session extends AutoCloseable {
    * the {@link Signature} says. The memory must stay valid until the last run with it is over, and
    * outputs must not overlap anything else.
    *
+   * @return what binds it again at less cost, once other memory was bound
    * @throws IllegalArgumentException when the memory does not fit the signature
    */
-  void bind(int rank, CallerMemory memory);
+  Binding bind(int rank, CallerMemory memory);
+
+  /** Memory of the caller's that was bound. */
+  @FunctionalInterface
+  interface Binding {
+    /**
+     * Uses the memory, from the next run on.
+     *
+     * @throws IllegalStateException when the session is closed
+     */
+    void use();
+  }
 
   /**
    * Runs all graphs on all ranks to their ends, from the first one on.

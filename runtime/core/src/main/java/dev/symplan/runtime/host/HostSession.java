@@ -212,7 +212,11 @@ final class HostSession extends ExecutableSession {
   }
 
   @Override
-  protected void use(int rank, CallerMemory memory) {
+  protected Runnable binding(int rank, CallerMemory memory) {
+    return () -> use(rank, memory);
+  }
+
+  private void use(int rank, CallerMemory memory) {
     var copies = new Copies(new ArrayList<>(), new ArrayList<>());
     var program = program(rank);
     var signature = signature(rank);

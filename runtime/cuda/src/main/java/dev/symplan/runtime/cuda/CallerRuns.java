@@ -26,11 +26,25 @@ import org.bytedeco.cuda.global.cudart;
  * steps are put into the GPU's own streams one by one.
  */
 final class CallerRuns {
+  private static final CUstream_st DEFAULT = new CUstream_st(new DevicePointer(0));
 
-  private record Copy(DevicePointer from, DevicePointer to, long bytes) {}
+  record Copy(DevicePointer from, DevicePointer to, long bytes) {}
 
   /** A tensor that ops access where the caller has it. */
-  private record Direct(ArenaKind arena, int index, long at) {}
+  record Direct(ArenaKind arena, int index, long at) {}
+
+  /**
+   * Memory of the caller, as runs use it.
+   *
+   * @param addresses of what ops access where the caller has it
+   * @param before copies into the plan's memory
+   * @param after copies from there
+   */
+  record Binding(
+      ImmutableLongArray addresses,
+      ImmutableList<Direct> directs,
+      ImmutableList<Copy> before,
+      ImmutableList<Copy> after) {}
 
   private final Gpu gpu;
   private final boolean captures;
@@ -41,14 +55,18 @@ final class CallerRuns {
   /** The end of such a run. */
   private final CUevent_st ran;
 
-  /** The end of the last run with its copies, in whatever stream: the next one uses the arenas. */
+  /**
+   * The end of the last run with its copies, in whatever stream: the next one uses the arenas. The
+   * default stream, which always exists, has it recorded only where something waits for it.
+   */
   private final CUevent_st done;
 
   private final RepeatedAddresses<CapturedGraph> graphs = new RepeatedAddresses<>();
-  private ImmutableLongArray addresses = ImmutableLongArray.of();
-  private ImmutableList<Direct> directs = ImmutableList.of();
-  private ImmutableList<Copy> before = ImmutableList.of();
-  private ImmutableList<Copy> after = ImmutableList.of();
+  private Binding binding =
+      new Binding(
+          ImmutableLongArray.of(), ImmutableList.of(), ImmutableList.of(), ImmutableList.of());
+
+  private boolean lastInDefault;
 
   /** The graph of the addresses, once there is one. */
   private Optional<CapturedGraph> captured = Optional.empty();
@@ -70,12 +88,12 @@ final class CallerRuns {
   }
 
   /**
-   * Has the next runs use memory of the caller.
+   * {@return how runs use memory of the caller}
    *
    * @param memory which fits the signature
    * @throws RunException when a copy would need more than one call
    */
-  void bind(RankProgram program, Signature signature, CallerMemory memory) {
+  Binding binding(RankProgram program, Signature signature, CallerMemory memory) {
     var direct = ImmutableList.<Direct>builder();
     var in = ImmutableList.<Copy>builder();
     var out = ImmutableList.<Copy>builder();
@@ -93,16 +111,22 @@ final class CallerRuns {
         ArenaKind.EXTERNAL_OUTPUT,
         direct,
         out);
-    directs = direct.build();
-    var all = ImmutableLongArray.builder(directs.size());
-    directs.forEach(tensor -> all.add(tensor.at()));
-    addresses = all.build();
-    captured = Optional.empty();
-    before = in.build();
-    after =
+    var directs = direct.build();
+    var addresses = ImmutableLongArray.builder(directs.size());
+    directs.forEach(tensor -> addresses.add(tensor.at()));
+    return new Binding(
+        addresses.build(),
+        directs,
+        in.build(),
         out.build().stream()
             .map(copy -> new Copy(copy.to(), copy.from(), copy.bytes()))
-            .collect(ImmutableList.toImmutableList());
+            .collect(ImmutableList.toImmutableList()));
+  }
+
+  /** Has the next runs use memory of the caller. */
+  void use(Binding next) {
+    binding = next;
+    captured = Optional.empty();
   }
 
   /**
@@ -142,17 +166,24 @@ final class CallerRuns {
     var check = gpu.check();
     if (captures && captured.isEmpty()) {
       // Built first: a capture must not wait for another stream.
-      captured = graphs.get(addresses, this::capture);
+      captured = graphs.get(binding.addresses(), this::capture);
     }
-    check.runtime(cudart.cudaStreamWaitEvent(callers, done, 0), "cudaStreamWaitEvent");
-    before.forEach(copy -> copy(copy, callers));
+    boolean inDefault = callers.isNull();
+    if (!inDefault || !lastInDefault) {
+      recordLast();
+      check.runtime(cudart.cudaStreamWaitEvent(callers, done, 0), "cudaStreamWaitEvent");
+    }
+    binding.before().forEach(copy -> copy(copy, callers));
     if (captured.isPresent()) {
       captured.get().launch(callers);
     } else {
       enqueue(callers);
     }
-    after.forEach(copy -> copy(copy, callers));
-    check.runtime(cudart.cudaEventRecord(done, callers), "cudaEventRecord");
+    binding.after().forEach(copy -> copy(copy, callers));
+    lastInDefault = inDefault;
+    if (!inDefault) {
+      check.runtime(cudart.cudaEventRecord(done, callers), "cudaEventRecord");
+    }
     if (graphs.hasDropped()) {
       // One may still run.
       awaitLast();
@@ -167,7 +198,9 @@ final class CallerRuns {
 
   /** Only here: a captured graph has its addresses already. */
   private void place() {
-    directs.forEach(
+    binding
+        .directs()
+        .forEach(
         tensor -> gpu.memory().external().move(tensor.arena(), tensor.index(), tensor.at()));
   }
 
@@ -193,7 +226,15 @@ final class CallerRuns {
     }
   }
 
+  /** Has the event mark the end of the last run. */
+  private void recordLast() {
+    if (lastInDefault) {
+      gpu.check().runtime(cudart.cudaEventRecord(done, DEFAULT), "cudaEventRecord");
+    }
+  }
+
   private void awaitLast() {
+    recordLast();
     gpu.check().runtime(cudart.cudaEventSynchronize(done), "cudaEventSynchronize");
   }
 }

@@ -202,14 +202,15 @@ final class CudaSession extends ExecutableSession {
   }
 
   @Override
-  protected void use(int rank, CallerMemory memory) {
+  protected Runnable binding(int rank, CallerMemory memory) {
     if (localRanks().size() > 1) {
       throw new RunException(
           "backend cuda: the caller's memory can be bound only where the process has one rank; this one has %s"
               .formatted(localRanks().size()));
     }
     var runs = local(rank).callerRuns();
-    local(rank).here(() -> runs.bind(program(rank), signature(rank), memory));
+    var binding = runs.binding(program(rank), signature(rank), memory);
+    return () -> runs.use(binding);
   }
 
   @Override

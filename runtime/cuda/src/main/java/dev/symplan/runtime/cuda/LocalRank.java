@@ -76,13 +76,15 @@ final class LocalRank {
     var current = new int[1];
     var check = gpu().check();
     check.runtime(cudart.cudaGetDevice(current), "cudaGetDevice");
+    if (current[0] == device) {
+      task.run();
+      return;
+    }
     check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
     try {
       task.run();
     } finally {
-      if (current[0] != device) {
-        check.runtime(cudart.cudaSetDevice(current[0]), "cudaSetDevice");
-      }
+      check.runtime(cudart.cudaSetDevice(current[0]), "cudaSetDevice");
     }
   }
 

@@ -174,7 +174,7 @@ final class EmulatedSession extends ExecutableSession {
   }
 
   @Override
-  protected void use(int rank, CallerMemory caller) {
+  protected Runnable binding(int rank, CallerMemory caller) {
     throw new UnsupportedOperationException();
   }
 

@@ -29,12 +29,12 @@ import java.util.concurrent.atomic.AtomicLong;
  *
  * <pre>{@code
  * struct reply { char *text; int64_t bytes; };      // UTF-8; to be released
+ * struct call { int64_t handle, count; struct reply reply; int64_t stream, addresses[]; };
  * struct table {
- *   int64_t version;                                // 2
+ *   int64_t version;                                // 3
  *   int64_t (*compile)(const char *request, int64_t bytes, struct reply *);
  *   int64_t (*describe)(int64_t handle, struct reply *);
- *   int64_t (*run)(int64_t handle, const int64_t *addresses, int64_t count, int64_t stream,
- *                  struct reply *);
+ *   int64_t (*run)(struct call *);
  *   int64_t (*close)(int64_t handle, struct reply *);
  *   int64_t (*release)(char *text);
  *   int64_t (*leave)(struct reply *);
@@ -43,7 +43,8 @@ import java.util.concurrent.atomic.AtomicLong;
  *
  * <p>{@code compile} takes a {@link Request} in JSON and returns a handle, or 0; {@code describe}
  * replies with a {@link SignatureJson signature}. {@code run} takes the address of each input and
- * then of each output, where as many bytes are as the signature says. {@code leave} signs off from
+ * then of each output, where as many bytes are as the signature says; one argument, as each takes
+ * time. {@code leave} signs off from
  * the processes of other ranks, before this process ends. All but {@code compile} return 0, or 1 if
  * they fail. A function that fails replies with the reason; without memory for it, the reply stays
  * empty.
@@ -53,7 +54,15 @@ import java.util.concurrent.atomic.AtomicLong;
 public final class Bridge {
 
   /** The version of the table that the caller expects. */
-  private static final long VERSION = 2;
+  private static final long VERSION = 3;
+
+  /** The positions in a call. */
+  private static final int HANDLE = 0;
+
+  private static final int COUNT = 1;
+  private static final int REPLY = 2;
+  private static final int STREAM = 4;
+  private static final int ADDRESSES = 5;
 
   private static final long OK = 0;
   private static final long FAILED = 1;
@@ -81,8 +90,8 @@ public final class Bridge {
     table.setAtIndex(JAVA_LONG, 0, VERSION);
     put(1, "compile", ADDRESS, JAVA_LONG, ADDRESS);
     put(2, "describe", JAVA_LONG, ADDRESS);
-    // Addresses as plain numbers: no objects are made for them in each run.
-    put(3, "run", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+    // An address as a plain number: no object is made for it in each run.
+    put(3, "run", JAVA_LONG);
     put(4, "close", JAVA_LONG, ADDRESS);
     put(5, "release", ADDRESS);
     put(6, "leave", ADDRESS);
@@ -134,13 +143,21 @@ public final class Bridge {
         });
   }
 
-  long run(long handle, long addresses, long count, long stream, long reply) {
+  long run(long call) {
+    if (call <= 0) {
+      return FAILED;
+    }
     try {
-      graph(handle).run(addresses, count, stream);
+      graph(word(call, HANDLE))
+          .run(call + ADDRESSES * Long.BYTES, word(call, COUNT), word(call, STREAM));
       return OK;
     } catch (Throwable e) {
-      return failed(FAILED, MemorySegment.ofAddress(reply), e);
+      return failed(FAILED, MemorySegment.ofAddress(call + REPLY * Long.BYTES), e);
     }
+  }
+
+  private static long word(long call, int index) {
+    return CompiledGraph.MEMORY.get(JAVA_LONG, call + (long) index * Long.BYTES);
   }
 
   long close(long handle, MemorySegment reply) {

@@ -15,16 +15,22 @@ import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Launch;
 import dev.symplan.runtime.launch.World;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 
 /**
  * A graph of PyTorch's that is ready to run on the rank of this process; any thread may run it, one
  * at a time.
  */
 final class CompiledGraph implements AutoCloseable {
+  /**
+   * The number of sets of addresses that are found again: an allocator whose caller keeps results
+   * for a while gives a few in turn.
+   */
+  private static final int MAX_BOUND = 8;
+
   /** All memory, so that a run makes no object for the part that has its addresses. */
-  private static final MemorySegment MEMORY = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
+  static final MemorySegment MEMORY = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
 
   private final Plan plan;
   private final Backend backend;
@@ -35,8 +41,19 @@ final class CompiledGraph implements AutoCloseable {
   private Session session;
   private boolean failed;
 
-  /** The addresses that the session has, of inputs and then of outputs; empty at first. */
-  private Optional<MemorySegment> bound = Optional.empty();
+  /** Those that were bound last, the one that is bound first. */
+  private final ArrayList<Bound> bound = new ArrayList<>();
+
+  /**
+   * Memory that was bound.
+   *
+   * @param addresses of inputs and then of outputs
+   */
+  private record Bound(MemorySegment addresses, Session.Binding binding) {
+    boolean isAt(long others, long bytes) {
+      return MemorySegment.mismatch(MEMORY, others, others + bytes, addresses, 0, bytes) < 0;
+    }
+  }
 
   private CompiledGraph(Plan plan, Backend backend, SessionOptions options) {
     this.plan = plan;
@@ -119,14 +136,12 @@ final class CompiledGraph implements AutoCloseable {
     if (failed && options.world().isEmpty()) {
       session.close();
       session = Session.open(plan, backend, options);
-      bound = Optional.empty();
+      bound.clear();
       failed = false;
     }
     long bytes = count * Long.BYTES;
-    if (bound.isEmpty()
-        || MemorySegment.mismatch(MEMORY, addresses, addresses + bytes, bound.get(), 0, bytes)
-            >= 0) {
-      bind(MEMORY.asSlice(addresses, bytes).toArray(JAVA_LONG));
+    if (bound.isEmpty() || !bound.getFirst().isAt(addresses, bytes)) {
+      bind(addresses, bytes);
     }
     try {
       session.runIn(stream);
@@ -136,16 +151,26 @@ final class CompiledGraph implements AutoCloseable {
     }
   }
 
-  private void bind(long[] addresses) {
+  private void bind(long at, long bytes) {
+    for (int i = 1; i < bound.size(); i++) {
+      if (bound.get(i).isAt(at, bytes)) {
+        var again = bound.remove(i);
+        again.binding().use();
+        bound.addFirst(again);
+        return;
+      }
+    }
+    var addresses = MEMORY.asSlice(at, bytes).toArray(JAVA_LONG);
     int inputs = inputBytes.length();
-    bound = Optional.empty();
     var all = ImmutableLongArray.copyOf(addresses);
-    session.bind(
-        rank,
+    var memory =
         new CallerMemory(
             new Stretches(all.subArray(0, inputs), inputBytes),
-            new Stretches(all.subArray(inputs, addresses.length), outputBytes)));
-    bound = Optional.of(MemorySegment.ofArray(addresses));
+            new Stretches(all.subArray(inputs, addresses.length), outputBytes));
+    bound.addFirst(new Bound(MemorySegment.ofArray(addresses), session.bind(rank, memory)));
+    if (bound.size() > MAX_BOUND) {
+      bound.removeLast();
+    }
   }
 
   @Override
