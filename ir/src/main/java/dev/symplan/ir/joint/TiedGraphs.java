@@ -105,7 +105,8 @@ final class TiedGraphs {
                 wrong(
                     tie.span(),
                     "graph %s has no output or input '%s'".formatted(tie.from(), tie.value()),
-                    "outputs: " + names(earlier.outputValues())));
+                    "outputs: %s; inputs: %s"
+                        .formatted(names(earlier.outputValues()), names(earlier.inputs()))));
   }
 
   private static Optional<Value> find(Iterable<Value> values, String name) {
