@@ -27,7 +27,6 @@ import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -95,7 +94,7 @@ public final class Lowering {
     return new RankProgram(
         rank,
         rankPlan.local().bytes(),
-        graph.inputs().stream().map(this::ref).collect(ImmutableList.toImmutableList()),
+        graph.inputs().stream().map(this::input).collect(ImmutableList.toImmutableList()),
         graph.inputs().stream().map(Value::name).collect(ImmutableList.toImmutableList()),
         graph.outputs().stream()
             .map(
@@ -135,25 +134,11 @@ public final class Lowering {
     var call = rankPlan.graph().ops().get(op).call();
     int inputs = Math.toIntExact(call.integer("inputs"));
     int outputs = Math.toIntExact(call.integer("outputs"));
-    return new Border(call.string("graph"), inputs, outputs, isIndependent(op, inputs, outputs));
-  }
-
-  /** Inputs that were not donated stay as they are, whichever graphs run. */
-  private boolean isIndependent(int border, int inputs, int outputs) {
-    var graph = rankPlan.graph();
-    var kept = new HashSet<Value>();
-    graph.inputs().stream()
-        .filter(input -> !input.isTensor() || input.tensor().space() != MemorySpace.DONATED)
-        .forEach(kept::add);
-    kept.addAll(graph.inputs().subList(inputs, graph.inputs().size()));
-    for (var op : graph.ops().subList(border + 1, graph.ops().size())) {
-      if (!kept.containsAll(op.operands())) {
-        return false;
-      }
-      kept.addAll(op.results());
-    }
-    return graph.outputs().subList(outputs, graph.outputs().size()).stream()
-        .allMatch(output -> kept.containsAll(output.operands()));
+    return new Border(
+        call.string("graph"),
+        inputs,
+        outputs,
+        ProgramGraph.isIndependent(rankPlan.graph(), op));
   }
 
   private static RankProgram.Buffer buffer(Buffer buffer) {
@@ -161,6 +146,20 @@ public final class Lowering {
         ? new RankProgram.Buffer(
             buffer.arena(), Math.toIntExact(buffer.offset()), 0, buffer.bytes())
         : new RankProgram.Buffer(buffer.arena(), 0, buffer.offset(), buffer.bytes());
+  }
+
+  /** Callers see an ordinary tensor, wherever the plan has it. */
+  private Optional<TensorRef> input(Value value) {
+    return ref(value)
+        .map(
+            ref ->
+                ref.type().space() == MemorySpace.HOST
+                    ? new TensorRef(
+                        ref.arena(),
+                        ref.index(),
+                        ref.offset(),
+                        ref.type().withSpace(MemorySpace.ANY))
+                    : ref);
   }
 
   private Optional<TensorRef> ref(Value value) {

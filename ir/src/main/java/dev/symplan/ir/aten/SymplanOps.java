@@ -42,6 +42,13 @@ final class SymplanOps {
                 """,
                 call -> OpResult.fresh(within(call, true).withSpace(MemorySpace.ANY)),
                 OpTrait.HOST_COPY),
+            Table.single(
+                """
+                symplan::offload_(Tensor self, Tensor(a!) host) -> Tensor(a!)
+                """,
+                SymplanOps::offloadInto,
+                OpTrait.SIDE_EFFECT,
+                OpTrait.HOST_COPY),
             Table.ops(
                 """
                 symplan::await_copy(Tensor source, Tensor(a!) copy) -> ()
@@ -101,14 +108,24 @@ final class SymplanOps {
   }
 
   private static List<OpResult> awaitCopy(OpCall call) {
-    var source = call.tensor("source");
-    var copy = call.tensor("copy");
-    if ((source.space() == MemorySpace.HOST) == (copy.space() == MemorySpace.HOST)
-        || source.dtype() != copy.dtype()
-        || !source.sizes().equals(copy.sizes())) {
+    if (!areCopies(call.tensor("source"), call.tensor("copy"))) {
       throw new OpTypeException("copy is no copy of source in the other memory");
     }
     return List.of();
+  }
+
+  private static OpResult offloadInto(OpCall call) {
+    if (!areCopies(within(call, false), call.tensor("host"))) {
+      throw new OpTypeException("host is no tensor in the host's memory with the sizes of self");
+    }
+    var host = call.value("host");
+    return ViewOps.whole(host).withType(host.type());
+  }
+
+  private static boolean areCopies(TensorType one, TensorType other) {
+    return (one.space() == MemorySpace.HOST) != (other.space() == MemorySpace.HOST)
+        && one.dtype() == other.dtype()
+        && one.sizes().equals(other.sizes());
   }
 
   private static List<OpResult> border(OpCall call) {

@@ -2,7 +2,9 @@ package dev.symplan.ir.joint;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
@@ -10,6 +12,7 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
+import java.util.HashSet;
 
 /**
  * One of the graphs that a joint graph runs one after the other: a range of its ops, of its inputs
@@ -43,6 +46,29 @@ public record ProgramGraph(
   /** {@return whether an op is where the next graph begins} */
   public static boolean isBorder(Op op) {
     return op.def().has(OpTrait.BORDER);
+  }
+
+  /**
+   * {@return whether what runs after a border needs nothing that the graphs before it make} Inputs
+   * that were not donated stay as they are, whichever graphs run.
+   */
+  public static boolean isIndependent(Graph graph, int border) {
+    var call = graph.ops().get(border).call();
+    int inputs = Math.toIntExact(call.integer("inputs"));
+    int outputs = Math.toIntExact(call.integer("outputs"));
+    var kept = new HashSet<Value>();
+    graph.inputs().stream()
+        .filter(input -> !input.isTensor() || input.tensor().space() != MemorySpace.DONATED)
+        .forEach(kept::add);
+    kept.addAll(graph.inputs().subList(inputs, graph.inputs().size()));
+    for (var op : graph.ops().subList(border + 1, graph.ops().size())) {
+      if (!kept.containsAll(op.operands())) {
+        return false;
+      }
+      kept.addAll(op.results());
+    }
+    return graph.outputs().subList(outputs, graph.outputs().size()).stream()
+        .allMatch(output -> kept.containsAll(output.operands()));
   }
 
   /**

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.ir.testkit.LeastMemory;
 import dev.symplan.ir.text.GraphParser;
@@ -23,6 +24,7 @@ import java.util.OptionalLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Plans that compute tensors again, so that they fit into the memory that the caller allows. */
 class MemoryLimitTest {
@@ -33,7 +35,9 @@ class MemoryLimitTest {
 
       group tp = [0, 1, 2, 3]
 
-      graph training(x: f32[1024, 1024], v: f32[1024, 4096], w: f32[4096, 1024]) {
+      graph training(
+        x: f32[1024, 1024] @external, v: f32[1024, 4096] @external, w: f32[4096, 1024] @external
+      ) {
         a = aten::mm(x, v)
         g = aten::gelu(a)
         y = aten::mm(g, w)
@@ -124,7 +128,10 @@ class MemoryLimitTest {
 
       group fsdp = [0, 1, 2, 3]
 
-      graph step(x: f32[64, 1024], u: f32[256, 1024], v: f32[256, 1024], w: f32[256, 1024]) {
+      graph step(
+        x: f32[64, 1024] @external, u: f32[256, 1024] @symm, v: f32[256, 1024] @symm,
+        w: f32[256, 1024] @symm
+      ) {
         a = _c10d_functional::all_gather_into_tensor(u, 4, "fsdp")
         first = _c10d_functional::wait_tensor(a)
         h = aten::mm(x, first)
@@ -180,7 +187,7 @@ class MemoryLimitTest {
 
         group tp = [0, 1, 2, 3]
 
-        graph g(x: f32[1024, 1024], c: f32[1024, 1024] @donated) {
+        graph g(x: f32[1024, 1024] @external, c: f32[1024, 1024] @donated) {
           k = %s
           a = aten::mm(k, x)
           b = aten::mm(x, a)
@@ -203,6 +210,94 @@ class MemoryLimitTest {
     assertThat(recomputed("_c10d_functional::all_reduce(x, \"sum\", \"tp\")")).isEmpty();
     // Its operand is overwritten before k would be computed again.
     assertThat(recomputed("aten::relu(c)\n  e = aten::copy_(c, x)")).isEmpty();
+  }
+
+  /** A training step with its update: v and w are read twice, and w changes in place. */
+  private static final String UPDATED =
+      """
+      graph version 1
+
+      graph step(x: f32[64, 1024], v: f32[1024, 1024], w: f32[1024, 1024]%s) {
+        h = aten::mm(x, v)
+        k = aten::mm(h, w)
+        r = aten::t(w)
+        dh = aten::mm(k, r)
+        s = aten::t(v)
+        dx = aten::mm(dh, s)
+        n = aten::sum(dx)
+        u = aten::mul_.Tensor(w, n)
+        return n
+      }
+      """;
+
+  @Test
+  void inputsLiveInTheHostsMemory() {
+    var text = UPDATED.formatted("");
+    long weight = 1024 * 1024 * 4;
+    long row = 64 * 1024 * 4;
+    long least = least(text).orElseThrow();
+    // A product has one weight, and two tensors of rows.
+    assertThat(least).isEqualTo(weight + 2 * row);
+    var low = plan(text, OptionalLong.of(least));
+    assertThat(low.rewrites())
+        .extracting(one -> one.members().getFirst().name() + " " + one.detail().replaceAll(",.*", ""))
+        .contains("w lives in the host's memory", "v lives in the host's memory");
+    assertThat(low.forRank(0).graph().ops())
+        .filteredOn(op -> op.def().name().name().equals("offload_"))
+        .extracting(op -> op.operands().getLast().name())
+        .containsExactly("w");
+  }
+
+  /** It is where the caller says. */
+  @ParameterizedTest
+  @ValueSource(strings = {"@external", "@symm"})
+  void inputsStayWhereTheCallerWantsThem(String place) {
+    var text = UPDATED.formatted(" " + place);
+    long weight = 1024 * 1024 * 4;
+    assertThat(least(text).orElseThrow()).isGreaterThan(2 * weight);
+    assertThatThrownBy(() -> plan(text, OptionalLong.of(weight)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("inputs that the caller places are 4.0 MiB of it");
+  }
+
+  /** A copy would have to be larger, or to leave something out. */
+  @ParameterizedTest
+  @ValueSource(strings = {"[0, 1]", "[2048, 1]"})
+  void inputsWhoseElementsAreNotSideBySideStay(String strides) {
+    var text =
+        UPDATED
+            .formatted("")
+            .replace("v: f32[1024, 1024]", "v: f32[1024, 1024]" + strides);
+    assertThat(plan(text, least(text)).rewrites())
+        .extracting(one -> one.members().getFirst().name())
+        .isNotEmpty()
+        .doesNotContain("v");
+  }
+
+  /** The decoding graph can run by itself, again and again, so it brings in what it reads. */
+  @Test
+  void graphsThatRunAloneBringInTheirOwn() {
+    var text =
+        """
+        graph version 1
+
+        graph both(x: f32[64, 1024], v: f32[1024, 1024], y: f32[64, 1024], w: f32[1024, 1024]) {
+          h = aten::mm(x, v)
+          s = aten::sum(h)
+          symplan::border("decode", 2, 1)
+          k = aten::mm(y, v)
+          z = aten::mm(k, w)
+          t = aten::sum(z)
+          return s, t
+        }
+        """;
+    var low = plan(text, least(text));
+    assertThat(low.forRank(0).hostBytes()).isPositive();
+    var graph = low.forRank(0).graph();
+    int border = low.forRank(0).borders().getFirst();
+    assertThat(ProgramGraph.isIndependent(graph, border)).isTrue();
+    assertThat(graph.ops().subList(border, graph.ops().size()))
+        .anyMatch(op -> op.label().startsWith("v_back"));
   }
 
   /** Nothing runs in it, so nothing can give up memory. */
@@ -234,6 +329,7 @@ class MemoryLimitTest {
           x: f32[8, 8]       | v = aten::select.int(x, 1, 0); y = symplan::offload(v) | aten::clone it before
           x: f32[8, 8] @host | v = aten::select.int(x, 1, 0); y = symplan::reload(v)  | symplan::reload all of it
           x: f32[8, 8]       | y = symplan::offload(x); symplan::await_copy(x, y) | is for plans, not for graphs
+          x: f32[8, 8] @host, z: f32[8, 8] | y = symplan::offload_(x, z) | is for plans, not for graphs
           """)
   void whatMovesToTheHostIsChecked(String input, String ops, String message) {
     var text =

@@ -66,8 +66,9 @@ final class CheckProgram extends ProgramPass {
   }
 
   /**
-   * Refuses waits for copies, as planning may put something between a copy and its wait; and copies
-   * of tensors with gaps, as the copy would have what is in the gaps.
+   * Refuses waits for copies, as planning may put something between a copy and its wait; copies
+   * over an input in the host's memory, which plans make; and copies of tensors with gaps, as the
+   * copy would have what is in the gaps.
    */
   private static void checkHostCopies(Graph graph, DiagnosticSink sink) {
     for (var op : graph.ops()) {
@@ -78,6 +79,13 @@ final class CheckProgram extends ProgramPass {
                 op.span(),
                 "%s is for plans, not for graphs".formatted(op.def().name()),
                 "remove it: the planner waits for copies where their results are needed"));
+      } else if (op.def().has(OpTrait.HOST_COPY) && op.def().schema().mutates()) {
+        sink.report(
+            Diagnostic.error(
+                DiagnosticCode.UNSUPPORTED,
+                op.span(),
+                "%s is for plans, not for graphs".formatted(op.def().name()),
+                "return symplan::offload of the tensor, and give it as the input of the next run"));
       } else if (op.def().has(OpTrait.HOST_COPY) && !op.operands().getFirst().tensor().isDense()) {
         sink.report(
             Diagnostic.error(

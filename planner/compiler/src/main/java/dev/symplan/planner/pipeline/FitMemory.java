@@ -12,6 +12,7 @@ import dev.symplan.planner.pass.Fact;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.order.PeakReduction;
 import dev.symplan.planner.pass.order.PeakReduction.Made;
@@ -30,6 +31,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.OptionalLong;
+import java.util.function.ToLongFunction;
 import java.util.stream.Stream;
 
 /**
@@ -57,10 +59,7 @@ final class FitMemory extends GraphPass {
 
   /** {@return the bytes of both arenas, inputs and outputs, on the rank that needs most} */
   static long needed(GraphState placed) {
-    return placed.get(AllocateMemory.PLACED).stream()
-        .mapToLong(rank -> needed(placed, rank))
-        .max()
-        .orElse(0);
+    return largest(placed, rank -> needed(placed, rank));
   }
 
   private static long needed(GraphState placed, RankPlan rank) {
@@ -73,6 +72,20 @@ final class FitMemory extends GraphPass {
     return rank.buffers().stream()
         .filter(buffer -> buffer.arena().isExternal())
         .mapToLong(Buffer::bytes)
+        .sum();
+  }
+
+  /** {@return the bytes of inputs that stay where the caller wants them} */
+  private static long placedInputs(Analyses graph) {
+    return graph.graph().inputs().stream()
+        .filter(
+            input ->
+                input.isTensor()
+                    && switch (graph.spaces().input(input)) {
+                      case SYMMETRIC, EXTERNAL -> true;
+                      case ANY, LOCAL, DONATED, HOST -> false;
+                    })
+        .mapToLong(input -> input.tensor().storageBytes())
         .sum();
   }
 
@@ -255,15 +268,33 @@ final class FitMemory extends GraphPass {
                           : ", with %s,".formatted(Units.count(again.gathers(), "gather")),
                       again.reader());
           case Offloaded moved ->
-              "%s, %s on the link".formatted(moved.reader(), Units.micros(moved.linkMicros()));
+              "%s before %s, %s on the link"
+                  .formatted(
+                      moved.input()
+                          ? "lives in the host's memory, and is copied in"
+                          : "moves to the host's memory, and is back",
+                      String.join(" and ", moved.readers()),
+                      Units.micros(moved.linkMicros()));
         },
         0,
         made.micros());
   }
 
   private static CompileException tooLarge(GraphState lowest, long limit) {
-    long outside =
-        lowest.get(AllocateMemory.PLACED).stream().mapToLong(FitMemory::outside).max().orElse(0);
+    var hints = new ArrayList<String>();
+    hints.add("allow at least %s bytes".formatted(needed(lowest)));
+    long outside = largest(lowest, FitMemory::outside);
+    if (outside > 0) {
+      hints.add(
+          "inputs and outputs of the caller are %s of it, and --donate lets other tensors reuse an input's memory"
+              .formatted(Units.bytes(outside)));
+    }
+    long placed = lowest.analyses().stream().mapToLong(FitMemory::placedInputs).max().orElse(0);
+    if (placed > 0) {
+      hints.add(
+          "inputs that the caller places are %s of it, and others may live in the host's memory"
+              .formatted(Units.bytes(placed)));
+    }
     return new CompileException(
         List.of(
             Diagnostic.error(
@@ -271,10 +302,10 @@ final class FitMemory extends GraphPass {
                 lowest.graphs().getFirst().span(),
                 "the lowest plan that was found takes %s of a rank's memory, and the limit is %s"
                     .formatted(Units.bytes(needed(lowest)), Units.bytes(limit)),
-                outside == 0
-                    ? "allow at least %s bytes".formatted(needed(lowest))
-                    : "allow at least %s bytes; inputs and outputs of the caller are %s of it, and"
-                            .formatted(needed(lowest), Units.bytes(outside))
-                        + " --donate lets other tensors reuse an input's memory")));
+                String.join("; ", hints))));
+  }
+
+  private static long largest(GraphState placed, ToLongFunction<RankPlan> bytes) {
+    return placed.get(AllocateMemory.PLACED).stream().mapToLong(bytes).max().orElse(0);
   }
 }

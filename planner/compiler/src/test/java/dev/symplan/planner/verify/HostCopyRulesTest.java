@@ -2,17 +2,11 @@ package dev.symplan.planner.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.testkit.LeastMemory;
-import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.Compiler;
-import dev.symplan.planner.machine.Target;
-import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Step;
 import java.util.List;
-import java.util.OptionalLong;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
@@ -35,19 +29,7 @@ class HostCopyRulesTest {
       }
       """;
 
-  private static final Plan PLAN = least();
-
-  private static Plan least() {
-    var program = GraphParser.parse(new SourceFile("step.graph", TEXT));
-    var compiler = Compiler.forTarget(Target.H200_X4);
-    var least =
-        LeastMemory.of(
-            bytes ->
-                compiler
-                    .with(CompileOptions.DEFAULT.withMemoryLimit(OptionalLong.of(bytes)))
-                    .compile(program));
-    return compiler.with(CompileOptions.DEFAULT.withMemoryLimit(least)).compile(program);
-  }
+  private static final Plan PLAN = PlannedLow.of(TEXT, MemorySpace.EXTERNAL);
 
   private static int step(String op, int number) {
     var rank = PLAN.rankPlans().getFirst();

@@ -340,7 +340,10 @@ final class PlannedRun implements GraphModel.Memory {
       var queue = queues.get(StreamKind.COPY);
       queue.add(~op);
       if (late(StreamKind.COPY, op)) {
-        model.spoil(this, graphOp.result());
+        // A copy over another tensor takes that as an operand, which is compared.
+        if (!graphOp.def().schema().mutates()) {
+          model.spoil(this, graphOp.result());
+        }
       } else {
         flush(queue, ~op);
       }

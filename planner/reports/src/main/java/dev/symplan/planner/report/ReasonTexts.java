@@ -288,7 +288,7 @@ final class ReasonTexts {
           words(
               "The plan would take more memory than `--memory-limit` allows.",
               "The tensor gives up its memory at the peak; ops compute it again, or it comes back"
-                  + " from the host's memory.",
+                  + " from the host's memory, where an input may be from the start.",
               "A larger `--memory-limit`.");
       case LAYOUT ->
           words(

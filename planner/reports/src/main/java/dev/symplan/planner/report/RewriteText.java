@@ -35,9 +35,7 @@ final class RewriteText {
           case UNFOLDED -> "copies around %s stay: %s".formatted(parts(rewrite), rewrite.detail());
           case RECOMPUTED ->
               "%s is computed again by %s".formatted(parts(rewrite), rewrite.detail());
-          case OFFLOADED ->
-              "%s moves to the host's memory and is back before %s"
-                  .formatted(parts(rewrite), rewrite.detail());
+          case OFFLOADED -> "%s %s".formatted(parts(rewrite), rewrite.detail());
         };
     if (rewrite.freesMemory()) {
       return "%s: %s more (%s)"

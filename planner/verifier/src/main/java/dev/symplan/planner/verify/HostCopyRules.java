@@ -19,8 +19,9 @@ import java.util.Map;
  * order, nothing reads or writes the copy or writes its source. What waits counts as writing the
  * copy, so {@link MemoryRun} finds steps in another order, and whatever lies in the way.
  *
- * <p>The host's memory holds inputs that the caller has there, and what such copies give. Nothing
- * but copies and views reads it. A copy is of bytes, so both tensors have the same strides.
+ * <p>The host's memory holds inputs ({@link HostInputRules}) and what such copies give. Nothing but
+ * copies and views reads it, and nothing but copies writes it. A copy is of bytes, so both tensors
+ * have the same strides.
  */
 final class HostCopyRules {
   private final AliasModel facts;

@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
@@ -163,6 +164,7 @@ final class PlacementRules {
 
   private void checkInput(Value input, int index) {
     var buffer = facts.plan.buffers().get(index);
+    boolean inHost = input.tensor().space() == MemorySpace.HOST;
     boolean fits =
         switch (buffer.arena()) {
           // HostCopyRules know who may be on the host.
@@ -170,7 +172,11 @@ final class PlacementRules {
           case EXTERNAL_INPUT -> isInput(buffer.offset(), input);
           case EXTERNAL_OUTPUT -> false;
         };
-    if (!fits) {
+    if ((buffer.arena() == ArenaKind.HOST) != inHost) {
+      wrong(
+          "the input %s is %s, but is %s the host's memory"
+              .formatted(input.name(), input.tensor(), inHost ? "not in" : "in"));
+    } else if (!fits) {
       wrong(
           "the input %s is in %s, the caller's %s %s"
               .formatted(input.name(), buffer.name(), signature(buffer), buffer.offset()));

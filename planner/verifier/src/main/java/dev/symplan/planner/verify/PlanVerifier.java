@@ -58,6 +58,7 @@ public final class PlanVerifier {
         findings -> EpilogueRules.check(plan, facts, findings),
         findings -> BorderRules.check(facts, findings),
         findings -> HostCopyRules.check(facts, findings),
+        findings -> HostInputRules.check(facts, findings),
         findings -> checkSteps(plan, facts, findings));
   }
 

@@ -135,7 +135,8 @@ public final class CompileFlags {
       paramLabel = "SIZE",
       description = {
         "How much memory a rank has for its arenas, inputs and outputs, for example 24GiB."
-            + " Tensors are computed again where the plan would take more."
+            + " Where the plan would take more, tensors are computed again, or wait in the host's"
+            + " memory."
       })
   private Optional<String> memoryLimit = Optional.empty();
 

@@ -18,6 +18,9 @@ final class GuardKernels {
         "aten::_assert_tensor_metadata",
         _ -> {},
         "symplan::border",
+        _ -> {},
+        // Without streams, nothing is under way.
+        "symplan::await_copy",
         _ -> {});
   }
 

@@ -113,8 +113,8 @@ public final class OverlapWindows {
       }
       if (op.def().schema().mutates() || fenced) {
         op.operands().forEach(value -> mark(written, aliases.family(value), position));
-        // A copy of the host's memory ends in memory that nothing else has used.
-        if (!op.def().has(OpTrait.HOST_COPY_END)) {
+        // Collectives touch no host memory. A copy of it ends in memory that nothing else has used.
+        if (!op.def().has(OpTrait.HOST_COPY) && !op.def().has(OpTrait.HOST_COPY_END)) {
           closeAll(windows, open, next, position);
           open = collective ? next - 1 : next;
         }

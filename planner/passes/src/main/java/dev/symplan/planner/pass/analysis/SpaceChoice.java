@@ -102,6 +102,10 @@ public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
   }
 
   private MemorySpace choose(Value value, MemorySpace otherwise) {
+    if (value.isTensor() && value.tensor().space() == MemorySpace.HOST) {
+      // The planner has decided, for lack of memory.
+      return MemorySpace.HOST;
+    }
     var named = options.spaces().get(value.name());
     if (named != null) {
       return named;

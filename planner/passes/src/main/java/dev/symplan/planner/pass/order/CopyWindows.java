@@ -37,7 +37,7 @@ public final class CopyWindows {
   /** By unit, the bytes that are live there. */
   private final long[] live;
 
-  /** By storage of a copy, the first unit after the wait for it. */
+  /** By storage in the host's memory, the first unit after the last wait for a copy to it. */
   private final Map<Integer, Integer> done = new HashMap<>();
 
   /** By op that moves, the op before which it is to be. */
@@ -134,21 +134,25 @@ public final class CopyWindows {
     return windows.reordered();
   }
 
-  /** {@return by tensor that moves, the predicted time for which compute waits for it, in µs} */
-  static Map<Value, Double> waits(Analyses own, CostModel costs) {
+  /**
+   * {@return by the id of a tensor that moves, as it was defined first, the predicted time for which
+   * compute waits for it, in µs}
+   */
+  static Map<Integer, Double> waits(Analyses own, CostModel costs) {
+    var view = new PeakView(own);
     var overlap = own.overlap();
     var timeline = new Timeline(costs, new double[0]);
-    Map<Value, Value> sources = new HashMap<>();
-    Map<Value, Double> waits = new HashMap<>();
+    Map<Integer, Double> waits = new HashMap<>();
     for (int unit = 0; unit < overlap.units().size(); unit++) {
       var op = own.graph().ops().get(overlap.units().get(unit).get(0));
       double before = timeline.micros();
       timeline.local(op, overlap.computeBetween(unit, unit + 1));
-      if (isOut(op)) {
-        sources.put(op.result(), op.operands().getFirst());
-      } else if (op.def().has(OpTrait.HOST_COPY_END)) {
-        var source = op.operands().getFirst();
-        waits.merge(sources.getOrDefault(source, source), timeline.micros() - before, Double::sum);
+      if (op.def().has(OpTrait.HOST_COPY_END)) {
+        var host = op.operands().stream().filter(PeakView::isInHost).findFirst().orElseThrow();
+        waits.merge(
+            view.origin(view.aliases.of(host).value()).id(),
+            timeline.micros() - before,
+            Double::sum);
       }
     }
     return waits;
@@ -194,7 +198,8 @@ public final class CopyWindows {
         && hidden < micros
         && live[unit] + bytes <= most
         && !op(unit).def().isFence()
-        && opOf(unit + 1) <= read) {
+        && opOf(unit + 1) <= read
+        && !meets(op(unit), out)) {
       hidden += overlap.workBetween(unit, unit + 1);
       live[unit] += bytes;
       unit++;
@@ -217,6 +222,14 @@ public final class CopyWindows {
     return view.ops.size();
   }
 
+  /** Whether an op touches what a copy to the host writes, or writes what it reads. */
+  private boolean meets(Op op, Op out) {
+    int host = view.aliases.id(out.result());
+    int source = view.aliases.id(out.operands().getFirst());
+    return op.operands().stream().anyMatch(value -> view.aliases.id(value) == host)
+        || op.written().stream().anyMatch(value -> view.aliases.id(value) == source);
+  }
+
   /** Makes a tensor again as early as compute hides its copy. */
   private void beginEarlier(int begin) {
     var back = view.ops.get(begin);
@@ -225,8 +238,9 @@ public final class CopyWindows {
     double hidden = 0;
     int unit = unitOf(begin);
     var from = back.operands().getFirst();
+    // An input is there from the start, and can be read at any time until it is written over.
     int earliest =
-        view.aliases.of(from).isInput() ? 0 : done.getOrDefault(view.aliases.id(from), unit);
+        done.getOrDefault(view.aliases.id(from), view.aliases.of(from).isInput() ? 0 : unit);
     while (unit > earliest
         && opOf(unit - 1) > view.maker(from)
         && hidden < micros

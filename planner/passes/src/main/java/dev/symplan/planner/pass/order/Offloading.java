@@ -9,31 +9,23 @@ import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.planner.cost.CostModel;
-import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.GraphCopier;
-import dev.symplan.planner.pass.analysis.OverlapWindows;
-import java.util.ArrayList;
 import java.util.BitSet;
-import java.util.HashMap;
-import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
 
 /**
  * Finds what moves to the host's memory so that its own is free at the peak: a copy out after the
  * last use before the peak, and a copy back before the next one, both by the copy engines. {@link
- * CopyWindows} then lets compute go on beside them.
- *
- * <p>The predicted time is that of the best windows: up to the peak, and from it on, but no copy is
- * under way where another graph of the program begins, or at an op that may do anything.
+ * CopyWindows} then lets compute go on beside them; {@link CopyTimes} predicts the time.
  *
  * <p>Only what one op makes and none overwrites moves, as a whole. Ranks that do not all run the
  * same ops keep what collectives use, as they must agree on symmetric memory.
  */
 final class Offloading {
   private static final OpDef OFFLOAD = BuiltinOps.registry().get("symplan::offload");
+  private static final OpDef STORE = BuiltinOps.registry().get("symplan::offload_");
   private static final OpDef RELOAD = BuiltinOps.registry().get("symplan::reload");
   private static final OpDef AWAIT = BuiltinOps.registry().get("symplan::await_copy");
 
@@ -63,41 +55,21 @@ final class Offloading {
     }
   }
 
-  /** A copy that is in the graph already, by the units between which it is under way. */
-  private record UnderWay(int from, int to, double micros) {}
-
   private final PeakView view;
-  private final CostModel costs;
+  private final CopyTimes times;
   private final boolean alike;
-  private final OverlapWindows overlap;
-
-  /** By unit, whether no copy may be under way there. */
-  private final BitSet full = new BitSet();
-
   private final BitSet byCollective = new BitSet();
   private final BitSet written = new BitSet();
-  private final List<UnderWay> underWay = new ArrayList<>();
 
   /**
    * @param alike whether all ranks run the same ops
    */
-  Offloading(PeakView view, CostModel costs, boolean alike) {
+  Offloading(PeakView view, CopyTimes times, boolean alike) {
     this.view = view;
-    this.costs = costs;
+    this.times = times;
     this.alike = alike;
-    this.overlap = view.own.overlap();
-    // A graph without ops has no unit.
-    if (view.units.count() > 0) {
-      view.units
-          .ops(view.profile.at())
-          .filter(view.aliases::runs)
-          .forEach(op -> full.set(unitOf(op)));
-    }
-    var begins = new HashMap<Value, Integer>();
-    for (int i = 0; i < view.ops.size(); i++) {
-      var op = view.ops.get(i);
+    for (var op : view.ops) {
       if (op.def().isFence()) {
-        full.set(unitOf(i));
         op.operands().forEach(value -> mark(written, value));
       }
       if (op.collective().isPresent()) {
@@ -106,14 +78,6 @@ final class Offloading {
       }
       op.written().forEach(value -> mark(written, value));
       op.moved().forEach(value -> mark(written, value));
-      if (op.def().has(OpTrait.HOST_COPY)) {
-        begins.put(op.result(), unitOf(i));
-      } else if (op.def().has(OpTrait.HOST_COPY_END)) {
-        var copy = op.operands().getLast();
-        underWay.add(
-            new UnderWay(
-                begins.getOrDefault(copy, 0), unitOf(i), costs.hostCopyMicros(copy.tensor())));
-      }
     }
   }
 
@@ -121,14 +85,6 @@ final class Offloading {
     if (view.aliases.id(value) >= 0) {
       storages.set(view.aliases.id(value));
     }
-  }
-
-  private int unitOf(int op) {
-    return view.own.fusion().unitOf(op);
-  }
-
-  private int opOf(int unit) {
-    return overlap.units().get(unit).get(0);
   }
 
   /** {@return how a storage that waits can move to the host's memory and back} */
@@ -141,49 +97,30 @@ final class Offloading {
     if (!waiting.read() && byCollective.get(storage.id())) {
       return Optional.empty();
     }
-    int begin =
-        1
-            + view.units
-                .ops(waiting.left())
-                .filter(view.aliases::runs)
-                .map(this::unitOf)
-                .max()
-                .orElseThrow();
-    int needed = unitOf(waiting.next());
+    int out =
+        view.units
+            .ops(waiting.left())
+            .filter(view.aliases::runs)
+            .map(times::after)
+            .max()
+            .orElseThrow();
+    int back = times.opOf(times.unitOf(waiting.next()));
     var views = views(storage, waiting.next());
-    if (needed < begin || views.isEmpty()) {
+    if (back < out || views.isEmpty()) {
       return Optional.empty();
     }
     var type = storage.value().tensor();
-    double out = costs.hostCopyMicros(type.withSpace(MemorySpace.HOST));
-    double in = costs.hostCopyMicros(type);
-    int gone = full.nextSetBit(begin);
-    int back = full.previousSetBit(needed - 1) + 1;
-    double micros =
-        exposed(out, begin, gone) + exposed(in, back, needed) + 2 * costs.forkJoinMicros();
+    var host = type.withSpace(MemorySpace.HOST);
+    double micros = times.out(host, out) + times.in(type, back, out);
     var made =
         new PeakReduction.Offloaded(
             storage.value(),
             storage.bytes(),
-            view.ops.get(waiting.next()).label(),
-            out + in,
+            false,
+            ImmutableList.of(view.ops.get(waiting.next()).label()),
+            times.copy(host) + times.copy(type),
             micros);
-    return Optional.of(
-        new RoundTrip(storage, opOf(begin), opOf(needed), views.get(), micros, made));
-  }
-
-  /** The compute between two units that other copies leave, in µs. */
-  private double hidden(int from, int to) {
-    double others =
-        underWay.stream()
-            .filter(copy -> copy.from() < to && copy.to() > from)
-            .mapToDouble(UnderWay::micros)
-            .sum();
-    return Math.max(0, overlap.workBetween(from, to) - others);
-  }
-
-  private double exposed(double transfer, int from, int to) {
-    return costs.exposedMicros(Variant.COPY_ENGINE, transfer, hidden(from, to));
+    return Optional.of(new RoundTrip(storage, out, back, views.get(), micros, made));
   }
 
   /** {@return the views through which ops from one on read a storage, unless it moves meanwhile} */
@@ -233,11 +170,40 @@ final class Offloading {
     insertions.put(
         trip.back(),
         copier -> {
-          var back = copy(copier, RELOAD, host[0], value, "_back", value.tensor().space());
-          await(copier, host[0], back);
-          copier.replace(value, back);
+          copier.replace(value, load(copier, host[0], value));
           trip.views().stream().forEach(op -> again(copier, view.ops.get(op)));
         });
+  }
+
+  /**
+   * {@return a copy on the device of what is in the host's memory, all of which is there}
+   *
+   * @param named the tensor that it is
+   */
+  static Value load(GraphCopier copier, Value host, Value named) {
+    var space = named.tensor().space();
+    var copy =
+        copy(
+            copier,
+            RELOAD,
+            host,
+            named,
+            "_back",
+            space == MemorySpace.HOST ? MemorySpace.ANY : space);
+    await(copier, host, copy);
+    return copy;
+  }
+
+  /** Writes a copy on the device over what is in the host's memory. */
+  static void store(GraphCopier copier, Value device, Value host) {
+    var stored =
+        copier.insert(
+            STORE,
+            ImmutableList.of(new Arg.Ref(device), new Arg.Ref(host)),
+            host.name() + "_stored",
+            host.type(),
+            host.span());
+    await(copier, device, stored);
   }
 
   private static Value copy(
@@ -260,7 +226,7 @@ final class Offloading {
   }
 
   /** Takes a view again; nothing has to be waited for any more. */
-  private static void again(GraphCopier copier, Op op) {
+  static void again(GraphCopier copier, Op op) {
     if (op.def().has(OpTrait.WAIT)) {
       copier.replace(op.result(), copier.now(op.operands().getFirst()));
       return;

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ListMultimap;
 import com.google.common.collect.MultimapBuilder;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
@@ -11,6 +12,7 @@ import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -23,7 +25,7 @@ import java.util.stream.Stream;
 /**
  * Lowers the memory at the peak: what is live there, and next read only later, is given up and
  * computed again before that ({@link Recomputation}), or copied to the host's memory and back
- * ({@link Offloading}), whichever adds less time.
+ * ({@link Offloading}), or lives there altogether ({@link HostHomes}), whichever adds less time.
  *
  * <p>Each round looks at the highest point. The ways to free memory there are a knapsack: {@link
  * Knapsack} picks those that free enough in the least time. At the end, the copies get compute
@@ -66,9 +68,6 @@ public final class PeakReduction {
     /** The bytes that are free from its last use before the peak until it is back. */
     long bytes();
 
-    /** The op before which it is back. */
-    String reader();
-
     /** The predicted time that it adds, in µs. */
     double micros();
   }
@@ -78,19 +77,40 @@ public final class PeakReduction {
    *
    * @param ops the number of ops that run again
    * @param gathers the number of gathers among them
+   * @param reader the op before which it is back
    */
   public record Recomputed(
       Value value, long bytes, int ops, int gathers, String reader, double micros)
       implements Made {}
 
   /**
-   * A tensor that moves to the host's memory and back.
+   * A tensor that waits in the host's memory.
    *
-   * @param linkMicros the predicted time of both copies on the link, in µs
+   * @param input whether it is there when the program begins, and when it ends
+   * @param readers the ops before which it is on the device again
+   * @param linkMicros the predicted time of all copies on the link, in µs
    * @param micros as much of it as compute does not hide, and what the waits themselves take
    */
-  public record Offloaded(Value value, long bytes, String reader, double linkMicros, double micros)
-      implements Made {}
+  public record Offloaded(
+      Value value,
+      long bytes,
+      boolean input,
+      ImmutableList<String> readers,
+      double linkMicros,
+      double micros)
+      implements Made {
+
+    /** {@return the same tensor, which waits once more} */
+    Offloaded and(Offloaded again) {
+      return new Offloaded(
+          value,
+          bytes,
+          input,
+          ImmutableList.<String>builder().addAll(readers).addAll(again.readers()).build(),
+          linkMicros + again.linkMicros(),
+          micros + again.micros());
+    }
+  }
 
   /** Prices gathers that run again. */
   public interface Gathers {
@@ -122,6 +142,7 @@ public final class PeakReduction {
 
   private final Recomputation recomputation;
   private final Offloading offloading;
+  private final HostHomes homes;
 
   private PeakReduction(
       Analyses own, CostModel costs, Gathers gathers, ImmutableMap<Way, Double> known) {
@@ -130,7 +151,10 @@ public final class PeakReduction {
     this.gathers = gathers;
     this.known = known;
     this.recomputation = new Recomputation(view, costs, gathers);
-    this.offloading = new Offloading(view, costs, gathers != Gathers.NEVER);
+    var times = new CopyTimes(view, costs);
+    boolean alike = gathers != Gathers.NEVER;
+    this.offloading = new Offloading(view, times, alike);
+    this.homes = new HostHomes(view, times, alike);
   }
 
   /** A graph of whose copies nothing is known yet. */
@@ -227,10 +251,23 @@ public final class PeakReduction {
       if (next.isEmpty()) {
         break;
       }
-      next.get().picked().forEach(saving -> made.add(saving.made()));
+      next.get().picked().forEach(saving -> add(made, saving.made()));
       now = next.get().after();
     }
     return now.widened(made, most);
+  }
+
+  /** Adds a decision; a tensor that waits in the host's memory several times is one. */
+  static void add(List<Made> made, Made one) {
+    for (int i = 0; i < made.size(); i++) {
+      if (one instanceof Offloaded again
+          && made.get(i) instanceof Offloaded before
+          && before.value().id() == again.value().id()) {
+        made.set(i, before.and(again));
+        return;
+      }
+    }
+    made.add(one);
   }
 
   /** {@return the graph whose copies have compute beside them, as far as there is memory} */
@@ -244,11 +281,12 @@ public final class PeakReduction {
         made.stream().map(one -> timed(one, waits)).collect(ImmutableList.toImmutableList()));
   }
 
-  private static Made timed(Made made, Map<Value, Double> waits) {
+  private static Made timed(Made made, Map<Integer, Double> waits) {
     return switch (made) {
       case Recomputed again -> again;
-      case Offloaded(var value, long bytes, var reader, double link, double micros) ->
-          new Offloaded(value, bytes, reader, link, waits.getOrDefault(value, micros));
+      case Offloaded(var value, long bytes, boolean input, var readers, double link, double micros) ->
+          new Offloaded(
+              value, bytes, input, readers, link, waits.getOrDefault(value.id(), micros));
     };
   }
 
@@ -271,15 +309,18 @@ public final class PeakReduction {
 
   /** {@return the ways to free memory at the peak, the cheapest bytes first} */
   ImmutableList<Saving> savings() {
-    return view.aliases.storages().stream()
-        .flatMap(storage -> view.waiting(storage).stream())
-        .sorted(
-            Comparator.comparingLong((PeakView.Waiting waiting) -> waiting.storage().bytes())
-                .reversed())
-        .limit(MAX_STORAGES)
-        .flatMap(
-            waiting ->
-                Stream.concat(recomputation.of(waiting).stream(), offloading.of(waiting).stream()))
+    var made =
+        view.aliases.storages().stream()
+            .flatMap(storage -> view.waiting(storage).stream())
+            .sorted(
+                Comparator.comparingLong((PeakView.Waiting waiting) -> waiting.storage().bytes())
+                    .reversed())
+            .limit(MAX_STORAGES)
+            .flatMap(
+                waiting ->
+                    Stream.concat(
+                        recomputation.of(waiting).stream(), offloading.of(waiting).stream()));
+    return Stream.concat(made, homes.all().stream())
         .map(saving -> saving.atLeast(leastMicros(saving.made())))
         .filter(saving -> saving.micros() < Double.POSITIVE_INFINITY)
         .sorted(Comparator.comparingDouble(Saving::price))
@@ -300,17 +341,31 @@ public final class PeakReduction {
   private Graph without(List<Saving> picked) {
     ListMultimap<Integer, Consumer<GraphCopier>> insertions =
         MultimapBuilder.hashKeys().arrayListValues().build();
+    var inHost = HostHomes.inputs(picked);
+    var copier =
+        new GraphCopier(
+            view.own.graph(),
+            input ->
+                inHost.get(input.id())
+                    ? input.tensor().withSpace(MemorySpace.HOST)
+                    : input.type());
+    var dropped = new BitSet();
     for (var saving : picked) {
       switch (saving) {
         case Recomputation.Again again ->
-            insertions.put(again.at(), copier -> recomputation.insert(again, copier));
+            insertions.put(again.at(), now -> recomputation.insert(again, now));
         case Offloading.RoundTrip trip -> Offloading.insert(view, trip, insertions);
+        case HostHomes.Visits visits -> {
+          homes.insert(visits, copier, insertions);
+          dropped.or(visits.dropped());
+        }
       }
     }
-    var copier = new GraphCopier(view.own.graph());
-    for (int i = 0; i < view.ops.size(); i++) {
+    for (int i = 0; i <= view.ops.size(); i++) {
       insertions.get(i).forEach(insertion -> insertion.accept(copier));
-      copier.keep(view.ops.get(i));
+      if (i < view.ops.size() && !dropped.get(i)) {
+        copier.keep(view.ops.get(i));
+      }
     }
     return copier.finish();
   }

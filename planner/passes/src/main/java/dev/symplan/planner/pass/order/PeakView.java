@@ -29,7 +29,10 @@ final class PeakView {
   final WorkUnits units;
   final MemoryProfile profile;
 
-  /** By unit, the bytes that are live there. */
+  /** By op, the unit that it is in. */
+  private final int[] unitOf;
+
+  /** By unit, the bytes that are live there, inputs included. */
   private final long[] live;
 
   /** By value, the op that gives it; -1 for an input. */
@@ -46,7 +49,13 @@ final class PeakView {
     this.ops = own.graph().ops();
     this.aliases = own.aliases();
     this.units = WorkUnits.of(own);
+    this.unitOf = new int[ops.size()];
+    for (int unit = 0; unit < units.count(); unit++) {
+      int number = unit;
+      units.ops(unit).forEach(op -> unitOf[op] = number);
+    }
     this.live = MemoryProfile.live(units, units.given());
+    addInputs();
     this.profile = MemoryProfile.of(live);
     this.makers = new int[own.graph().valueCount()];
     Arrays.fill(makers, -1);
@@ -62,13 +71,65 @@ final class PeakView {
     this.writers = IntStream.range(0, ops.size()).filter(i -> mayWrite(ops.get(i))).toArray();
   }
 
+  /** Inputs on the device are there all the time, those that were donated up to their last use. */
+  private void addInputs() {
+    for (var storage : aliases.storages()) {
+      if (storage.isInput() && !isInHost(storage.value())) {
+        int last = isDonated(storage) ? lastUnit(storage) : live.length - 1;
+        for (int unit = 0; unit <= last; unit++) {
+          live[unit] += storage.bytes();
+        }
+      }
+    }
+  }
+
+  private boolean isDonated(Aliases.Storage storage) {
+    return own.spaces().input(storage.value()) == MemorySpace.DONATED;
+  }
+
+  private int lastUnit(Aliases.Storage storage) {
+    int last = own.uses().lastOp(storage.id());
+    return last < 0 ? -1 : unitOf[last];
+  }
+
   private static boolean mayWrite(Op op) {
-    return op.def().isUnbounded() || !op.written().isEmpty() || !op.moved().isEmpty();
+    // What waits for a copy changes nothing.
+    return op.def().isUnbounded()
+        || !op.def().has(OpTrait.HOST_COPY_END) && !op.written().isEmpty()
+        || !op.moved().isEmpty();
   }
 
   /** {@return the op that gives a value; -1 for an input} */
   int maker(Value value) {
     return makers[value.id()];
+  }
+
+  /** {@return the unit that an op is in} */
+  int unitOf(int op) {
+    return unitOf[op];
+  }
+
+  /** {@return the value in the host's memory that a storage is a copy of} */
+  Optional<Value> home(Aliases.Storage storage) {
+    return Optional.of(storage)
+        .filter(copy -> !copy.isInput())
+        .map(copy -> ops.get(copy.def()))
+        .filter(op -> op.def().has(OpTrait.HOST_COPY) && !isInHost(op.result()))
+        .map(op -> op.operands().getFirst());
+  }
+
+  /** {@return the tensor that a value in the host's memory holds, as it was defined first} */
+  Value origin(Value host) {
+    int maker = maker(host);
+    return maker < 0 ? host : aliases.of(ops.get(maker).operands().getFirst()).value();
+  }
+
+  /** {@return whether the memory of a storage is taken at the peak and used after it, or kept} */
+  boolean isLiveAtPeak(Aliases.Storage storage) {
+    if (storage.isInput()) {
+      return !isDonated(storage) || lastUnit(storage) > profile.at();
+    }
+    return lastUnit(storage) > profile.at() && unitOf[storage.def()] < profile.at();
   }
 
   /** {@return the ops that write into arguments, or may, ascending} */
@@ -130,7 +191,7 @@ final class PeakView {
   /** {@return whether a storage holds its tensor at an op, whatever is given up} */
   boolean isLiveAt(int storage, int at) {
     var of = aliases.storage(storage);
-    if (of.isInput() && own.spaces().input(of.value()) == MemorySpace.DONATED) {
+    if (of.isInput() && isDonated(of)) {
       return own.uses().lastOp(storage) >= at;
     }
     return own.uses().lastOpOrCaller(storage) >= at && !own.fusion().isPassing(storage);

@@ -22,8 +22,8 @@ import java.util.OptionalDouble;
  * <p>An op runs again with the operands of its first run. Each of them is still live then, or is
  * itself computed again, so that nothing lives longer for it. A gather may run again, which frees a
  * whole while only its shards wait: FSDP's resharding after forward. Other collectives, whose sums
- * another variant would round otherwise, ops with effects, ops that draw random numbers, copies of
- * the host's memory and ops without a rule never run twice, and nothing is computed again from what
+ * another variant would round otherwise, ops with effects, ops that draw random numbers, copies
+ * to the host's memory and ops without a rule never run twice, and nothing is computed again from what
  * is written in between.
  */
 final class Recomputation {
@@ -149,8 +149,13 @@ final class Recomputation {
     return op.def().rule().isPresent()
         && !Precedence.hasEffect(op)
         && !op.def().isFence()
-        && !op.def().has(OpTrait.HOST_COPY)
+        && (!op.def().has(OpTrait.HOST_COPY) || isLoad(op))
         && (op.collective().isEmpty() || gatherMicros(op, storage).isPresent());
+  }
+
+  /** What is in the host's memory can be brought in again. */
+  private static boolean isLoad(Op op) {
+    return op.def().has(OpTrait.HOST_COPY) && !PeakView.isInHost(op.result());
   }
 
   /** A gather of several tensors runs again for the one that it is to give, and only for that. */
@@ -209,9 +214,11 @@ final class Recomputation {
         .mapToObj(ops::get)
         .mapToDouble(
             op ->
-                op.collective().isPresent()
-                    ? gatherMicros(op, storage).orElseThrow()
-                    : costs.computeMicros(op))
+                isLoad(op)
+                    ? costs.hostCopyMicros(op.result().tensor()) + costs.forkJoinMicros()
+                    : op.collective().isPresent()
+                        ? gatherMicros(op, storage).orElseThrow()
+                        : costs.computeMicros(op))
         .sum();
   }
 
@@ -225,12 +232,15 @@ final class Recomputation {
     int part = part(op, one.storage());
     var given = part == WHOLE ? op.results() : op.results().subList(part, part + 1);
     var results =
-        copier.insert(
-            op.def(),
-            copier.now(part == WHOLE ? op.args() : only(part, op.args())),
-            op.label() + "_again",
-            given.stream().map(Value::type).toList(),
-            op.span());
+        isLoad(op)
+            ? ImmutableList.of(
+                Offloading.load(copier, copier.now(op.operands().getFirst()), op.result()))
+            : copier.insert(
+                op.def(),
+                copier.now(part == WHOLE ? op.args() : only(part, op.args())),
+                op.label() + "_again",
+                given.stream().map(Value::type).toList(),
+                op.span());
     for (int r = 0; r < results.size(); r++) {
       int storage = aliases.id(given.get(r));
       // Tensors that are still live are read in place.

@@ -5,7 +5,7 @@ import dev.symplan.planner.pass.analysis.Aliases;
 import java.util.BitSet;
 
 /** A way in which the memory of one storage is free at the peak. */
-sealed interface Saving permits Recomputation.Again, Offloading.RoundTrip {
+sealed interface Saving permits Recomputation.Again, Offloading.RoundTrip, HostHomes.Visits {
   /** The storage that is given up from its last use before the peak to its next one. */
   Aliases.Storage storage();
 
