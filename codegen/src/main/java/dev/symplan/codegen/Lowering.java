@@ -135,10 +135,7 @@ public final class Lowering {
     int inputs = Math.toIntExact(call.integer("inputs"));
     int outputs = Math.toIntExact(call.integer("outputs"));
     return new Border(
-        call.string("graph"),
-        inputs,
-        outputs,
-        ProgramGraph.isIndependent(rankPlan.graph(), op));
+        call.string("graph"), inputs, outputs, ProgramGraph.isIndependent(rankPlan.graph(), op));
   }
 
   private static RankProgram.Buffer buffer(Buffer buffer) {

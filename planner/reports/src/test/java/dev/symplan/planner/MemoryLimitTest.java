@@ -240,7 +240,8 @@ class MemoryLimitTest {
     assertThat(least).isEqualTo(weight + 2 * row);
     var low = plan(text, OptionalLong.of(least));
     assertThat(low.rewrites())
-        .extracting(one -> one.members().getFirst().name() + " " + one.detail().replaceAll(",.*", ""))
+        .extracting(
+            one -> one.members().getFirst().name() + " " + one.detail().replaceAll(",.*", ""))
         .contains("w lives in the host's memory", "v lives in the host's memory");
     assertThat(low.forRank(0).graph().ops())
         .filteredOn(op -> op.def().name().name().equals("offload_"))
@@ -264,10 +265,7 @@ class MemoryLimitTest {
   @ParameterizedTest
   @ValueSource(strings = {"[0, 1]", "[2048, 1]"})
   void inputsWhoseElementsAreNotSideBySideStay(String strides) {
-    var text =
-        UPDATED
-            .formatted("")
-            .replace("v: f32[1024, 1024]", "v: f32[1024, 1024]" + strides);
+    var text = UPDATED.formatted("").replace("v: f32[1024, 1024]", "v: f32[1024, 1024]" + strides);
     assertThat(plan(text, least(text)).rewrites())
         .extracting(one -> one.members().getFirst().name())
         .isNotEmpty()

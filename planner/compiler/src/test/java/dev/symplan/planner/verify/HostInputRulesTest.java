@@ -92,7 +92,8 @@ class HostInputRulesTest {
         .anyMatch(text -> text.contains("writes over the input w, of which m_back_1 is no copy"))
         .anyMatch(
             text ->
-                text.contains("the input m ends without what aten::mul_.Tensor → u wrote into its"
+                text.contains(
+                    "the input m ends without what aten::mul_.Tensor → u wrote into its"
                         + " copy"));
   }
 
@@ -102,8 +103,8 @@ class HostInputRulesTest {
         .anyMatch(
             text ->
                 text.contains(
-                    "aten::mm → y reads m_back without what aten::mul_.Tensor → u wrote into another copy"
-                        + " of the input m"));
+                    "aten::mm → y reads m_back without what aten::mul_.Tensor → u wrote into"
+                        + " another copy of the input m"));
   }
 
   @Test
@@ -113,6 +114,7 @@ class HostInputRulesTest {
                 PlanEdits.of(PLAN)
                     .buffer("w", b -> PlanEdits.at(b, ArenaKind.LOCAL, false, 1 << 20))
                     .restated()))
-        .anyMatch(text -> text.contains("the input w is f32[64, 64] @host, but is not in the host"));
+        .anyMatch(
+            text -> text.contains("the input w is f32[64, 64] @host, but is not in the host"));
   }
 }

@@ -201,7 +201,7 @@ final class CallerRuns {
     binding
         .directs()
         .forEach(
-        tensor -> gpu.memory().external().move(tensor.arena(), tensor.index(), tensor.at()));
+            tensor -> gpu.memory().external().move(tensor.arena(), tensor.index(), tensor.at()));
   }
 
   /** Puts the steps into the GPU's own streams, between what the caller's has and will have. */

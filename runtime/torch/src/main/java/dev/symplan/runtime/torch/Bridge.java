@@ -44,10 +44,9 @@ import java.util.concurrent.atomic.AtomicLong;
  * <p>{@code compile} takes a {@link Request} in JSON and returns a handle, or 0; {@code describe}
  * replies with a {@link SignatureJson signature}. {@code run} takes the address of each input and
  * then of each output, where as many bytes are as the signature says; one argument, as each takes
- * time. {@code leave} signs off from
- * the processes of other ranks, before this process ends. All but {@code compile} return 0, or 1 if
- * they fail. A function that fails replies with the reason; without memory for it, the reply stays
- * empty.
+ * time. {@code leave} signs off from the processes of other ranks, before this process ends. All
+ * but {@code compile} return 0, or 1 if they fail. A function that fails replies with the reason;
+ * without memory for it, the reply stays empty.
  *
  * <p>Any thread may call: the JVM attaches it.
  */

@@ -46,8 +46,7 @@ class MovedTensorsTest {
       // With a little more than the least, copies have compute beside them, and fewer are made.
       long limit = least + (random.nextBoolean() ? random.nextLong(least) : 0);
       var outcome =
-          Differential.check(
-              low.with(low.options().withMemoryLimit(OptionalLong.of(limit))));
+          Differential.check(low.with(low.options().withMemoryLimit(OptionalLong.of(limit))));
       assertThat(outcome.finding()).as("seed %s%n%s", seed, text).isEmpty();
       assertThat(outcome.refused()).as("seed %s%n%s", seed, text).isEmpty();
       var plan = outcome.plan().orElseThrow();

@@ -135,8 +135,8 @@ public final class CopyWindows {
   }
 
   /**
-   * {@return by the id of a tensor that moves, as it was defined first, the predicted time for which
-   * compute waits for it, in µs}
+   * {@return by the id of a tensor that moves, as it was defined first, the predicted time for
+   * which compute waits for it, in µs}
    */
   static Map<Integer, Double> waits(Analyses own, CostModel costs) {
     var view = new PeakView(own);

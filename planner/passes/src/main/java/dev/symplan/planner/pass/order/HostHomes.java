@@ -31,8 +31,8 @@ import org.jspecify.annotations.Nullable;
  * waits at a later peak is dropped there, and brought in once more.
  *
  * <p>Stays where it is: an input in the caller's memory or that peers must reach, as the caller
- * wants it, or whose elements overlap or have gaps between them; what an output shows, what ops without a rule may hold; and what collectives use where
- * not all ranks run the same ops.
+ * wants it, or whose elements overlap or have gaps between them; what an output shows, what ops
+ * without a rule may hold; and what collectives use where not all ranks run the same ops.
  */
 final class HostHomes {
   /**
@@ -156,8 +156,7 @@ final class HostHomes {
   }
 
   private boolean isDonated(Aliases.Storage storage) {
-    return storage.isInput()
-        && view.own.spaces().input(storage.value()) == MemorySpace.DONATED;
+    return storage.isInput() && view.own.spaces().input(storage.value()) == MemorySpace.DONATED;
   }
 
   /** Whether an op changes a storage; what waits for a copy of it does not. */
@@ -377,8 +376,7 @@ final class HostHomes {
           .store()
           .ifPresent(
               at ->
-                  insertions.put(
-                      at, copier -> Offloading.store(copier, copier.now(value), host)));
+                  insertions.put(at, copier -> Offloading.store(copier, copier.now(value), host)));
     }
   }
 

@@ -284,9 +284,14 @@ public final class PeakReduction {
   private static Made timed(Made made, Map<Integer, Double> waits) {
     return switch (made) {
       case Recomputed again -> again;
-      case Offloaded(var value, long bytes, boolean input, var readers, double link, double micros) ->
-          new Offloaded(
-              value, bytes, input, readers, link, waits.getOrDefault(value.id(), micros));
+      case Offloaded(
+              var value,
+              long bytes,
+              boolean input,
+              var readers,
+              double link,
+              double micros) ->
+          new Offloaded(value, bytes, input, readers, link, waits.getOrDefault(value.id(), micros));
     };
   }
 
@@ -346,9 +351,7 @@ public final class PeakReduction {
         new GraphCopier(
             view.own.graph(),
             input ->
-                inHost.get(input.id())
-                    ? input.tensor().withSpace(MemorySpace.HOST)
-                    : input.type());
+                inHost.get(input.id()) ? input.tensor().withSpace(MemorySpace.HOST) : input.type());
     var dropped = new BitSet();
     for (var saving : picked) {
       switch (saving) {

@@ -22,8 +22,8 @@ import java.util.OptionalDouble;
  * <p>An op runs again with the operands of its first run. Each of them is still live then, or is
  * itself computed again, so that nothing lives longer for it. A gather may run again, which frees a
  * whole while only its shards wait: FSDP's resharding after forward. Other collectives, whose sums
- * another variant would round otherwise, ops with effects, ops that draw random numbers, copies
- * to the host's memory and ops without a rule never run twice, and nothing is computed again from what
+ * another variant would round otherwise, ops with effects, ops that draw random numbers, copies to
+ * the host's memory and ops without a rule never run twice, and nothing is computed again from what
  * is written in between.
  */
 final class Recomputation {
