@@ -267,17 +267,23 @@ final class FitMemory extends GraphPass {
                           ? ""
                           : ", with %s,".formatted(Units.count(again.gathers(), "gather")),
                       again.reader());
-          case Offloaded moved ->
-              "%s before %s, %s on the link"
-                  .formatted(
-                      moved.input()
-                          ? "lives in the host's memory, and is copied in"
-                          : "moves to the host's memory, and is back",
-                      String.join(" and ", moved.readers()),
-                      Units.micros(moved.linkMicros()));
+          case Offloaded moved -> visits(moved);
         },
         0,
         made.micros());
+  }
+
+  private static String visits(Offloaded moved) {
+    if (moved.readers().isEmpty()) {
+      return "lives in the host's memory, and nothing uses it";
+    }
+    return "%s before %s, %s on the link"
+        .formatted(
+            moved.input()
+                ? "lives in the host's memory, and is copied in"
+                : "moves to the host's memory, and is back",
+            String.join(" and ", moved.readers()),
+            Units.micros(moved.linkMicros()));
   }
 
   private static CompileException tooLarge(GraphState lowest, long limit) {

@@ -40,15 +40,16 @@ class HostInputRulesTest {
     return PLAN.forRank(0).graph().ops();
   }
 
-  private static int op(String result) {
-    return IntStream.range(0, ops().size())
-        .filter(i -> ops().get(i).results().stream().anyMatch(r -> r.name().equals(result)))
+  private static int op(Plan plan, String result) {
+    var ops = plan.forRank(0).graph().ops();
+    return IntStream.range(0, ops.size())
+        .filter(i -> ops.get(i).results().stream().anyMatch(r -> r.name().equals(result)))
         .findFirst()
         .orElseThrow(() -> new AssertionError("no " + result));
   }
 
-  private static Value value(String name) {
-    return PLAN.forRank(0).graph().values().stream()
+  private static Value value(Plan plan, String name) {
+    return plan.forRank(0).graph().values().stream()
         .filter(value -> value.name().equals(name))
         .findFirst()
         .orElseThrow(() -> new AssertionError("no " + name));
@@ -59,9 +60,9 @@ class HostInputRulesTest {
   }
 
   /** {@return the findings if an op takes another argument} */
-  private static List<String> wrongWith(int op, int argument, Value value) {
+  private static List<String> wrongWith(Plan plan, int op, int argument, Value value) {
     return wrong(
-        PlanEdits.of(PLAN)
+        PlanEdits.of(plan)
             .op(
                 op,
                 old -> {
@@ -88,7 +89,7 @@ class HostInputRulesTest {
 
   @Test
   void whatIsChangedGoesBackToItsInput() {
-    assertThat(wrongWith(op("m_stored"), 1, value("w")))
+    assertThat(wrongWith(PLAN, op(PLAN, "m_stored"), 1, value(PLAN, "w")))
         .anyMatch(text -> text.contains("writes over the input w, of which m_back_1 is no copy"))
         .anyMatch(
             text ->
@@ -99,12 +100,39 @@ class HostInputRulesTest {
 
   @Test
   void copiesFromBeforeAChangeAreNotRead() {
-    assertThat(wrongWith(op("y"), 1, value("m_back")))
+    assertThat(wrongWith(PLAN, op(PLAN, "y"), 1, value(PLAN, "m_back")))
         .anyMatch(
             text ->
                 text.contains(
                     "aten::mm → y reads m_back without what aten::mul_.Tensor → u wrote into"
                         + " another copy of the input m"));
+  }
+
+  /** The caller may change w before the second graph runs. */
+  @Test
+  void everyGraphMakesItsOwnCopies() {
+    var plan =
+        PlannedLow.of(
+            """
+            graph version 1
+            graph first(x: f32[64, 64], w: f32[64, 64], y: f32[64, 64]) {
+              a = aten::mm(x, w)
+              s = aten::sum(a)
+              symplan::border("second", 3, 1)
+              b = aten::mm(y, w)
+              c = aten::mm(b, y)
+              t = aten::sum(c)
+              return s, t
+            }
+            """,
+            MemorySpace.ANY);
+    assertThat(wrong(plan)).isEmpty();
+    assertThat(wrongWith(plan, op(plan, "b"), 1, value(plan, "w_back")))
+        .anyMatch(
+            text ->
+                text.contains(
+                    "aten::mm → b reads w_back, which an earlier graph of the program copied from"
+                        + " the input w"));
   }
 
   @Test

@@ -12,7 +12,9 @@ import java.util.Objects;
 /**
  * {@link Rule#OVERWRITTEN} of inputs in the host's memory, which have copies on the device. In the
  * graph's order, each copy that an op uses holds what the last write into any of them left, and in
- * the end so does the input. {@link HostCopyRules} checks that the copies themselves are done.
+ * the end so does the input. The caller may change inputs between the graphs of a program, so each
+ * graph ends like the program, and makes copies of its own. {@link HostCopyRules} checks that the
+ * copies themselves are done.
  */
 final class HostInputRules {
   /** What a storage holds that nothing wrote: the tensor that the caller gave. */
@@ -56,7 +58,10 @@ final class HostInputRules {
   private void check() {
     for (int i = 0; i < facts.plan.graph().ops().size(); i++) {
       var op = facts.op(i);
-      if (op.def().has(OpTrait.HOST_COPY)) {
+      if (op.def().has(OpTrait.BORDER)) {
+        requireStored();
+        held.keySet().removeIf(storage -> !isInput(storage));
+      } else if (op.def().has(OpTrait.HOST_COPY)) {
         copy(i, op);
       } else if (!op.def().has(OpTrait.HOST_COPY_END) && facts.needsStep(i)) {
         for (int value : facts.reads(i)) {
@@ -67,6 +72,10 @@ final class HostInputRules {
         }
       }
     }
+    requireStored();
+  }
+
+  private void requireStored() {
     latest.forEach(
         (input, write) -> {
           if (!Objects.equals(held.get(input), write)) {
@@ -112,7 +121,14 @@ final class HostInputRules {
 
   private void requireLatest(int index, int storage) {
     int input = inputOf.getOrDefault(storage, GIVEN);
-    if (input != GIVEN && !Objects.equals(held.get(storage), latest.get(input))) {
+    if (input != GIVEN && !held.containsKey(storage)) {
+      wrong(
+          "%s reads %s, which an earlier graph of the program copied from the input %s"
+              .formatted(
+                  facts.words.text(index),
+                  facts.storage(storage).name(),
+                  facts.storage(input).name()));
+    } else if (input != GIVEN && !Objects.equals(held.get(storage), latest.get(input))) {
       wrong(
           "%s reads %s without what %s"
               .formatted(

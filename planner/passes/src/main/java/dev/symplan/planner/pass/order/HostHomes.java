@@ -27,8 +27,9 @@ import org.jspecify.annotations.Nullable;
  * otherwise the host still holds the same, and the copy on the device is dropped.
  *
  * <p>An input visits the device up to the peak, and again after it, if it is used there. No visit
- * crosses the border to a graph of the program that can run by itself. A copy on the device that
- * waits at a later peak is dropped there, and brought in once more.
+ * crosses the border to another graph of the program, which may run by itself, or after the caller
+ * has changed the input. A copy on the device that waits at a later peak is dropped there, and
+ * brought in once more.
  *
  * <p>Stays where it is: an input in the caller's memory or that peers must reach, as the caller
  * wants it, or whose elements overlap or have gaps between them; what an output shows, what ops
@@ -73,7 +74,7 @@ final class HostHomes {
   private final CopyTimes times;
   private final boolean alike;
 
-  /** Borders to graphs that can run by themselves. */
+  /** The ops that are borders. */
   private final BitSet borders = new BitSet();
 
   /** By storage, the ops that run and use it, in order; null for what cannot have a home. */
@@ -95,9 +96,7 @@ final class HostHomes {
     }
     for (int i = 0; i < view.ops.size(); i++) {
       var op = view.ops.get(i);
-      if (ProgramGraph.isBorder(op) && ProgramGraph.isIndependent(view.own.graph(), i)) {
-        borders.set(i);
-      }
+      borders.set(i, ProgramGraph.isBorder(op));
       for (var value : op.operands()) {
         use(i, op, value);
       }
@@ -233,7 +232,7 @@ final class HostHomes {
         groups.getLast().add(op);
         last = op;
       }
-      return groups.isEmpty() ? Optional.empty() : Optional.of(groups);
+      return Optional.of(groups);
     }
 
     private boolean isAfter(int op) {
