@@ -21,8 +21,8 @@ public enum MemorySpace {
   DONATED("donated"),
   /**
    * The host's memory, for inputs and for what {@code symplan::offload} gives. Nothing but views
-   * and {@code symplan::reload} reads it, and only {@code symplan::offload_} of plans writes over
-   * it.
+   * and {@code symplan::reload} reads it; in plans, {@code symplan::fetch} brings in inputs that
+   * the planner keeps there, and {@code symplan::offload_} writes over them.
    */
   HOST("host");
 

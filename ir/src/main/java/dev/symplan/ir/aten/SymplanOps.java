@@ -44,6 +44,12 @@ final class SymplanOps {
                 OpTrait.HOST_COPY),
             Table.single(
                 """
+                symplan::fetch(Tensor self) -> Tensor
+                """,
+                call -> OpResult.fresh(within(call, true).withSpace(MemorySpace.ANY)),
+                OpTrait.HOST_COPY),
+            Table.single(
+                """
                 symplan::offload_(Tensor self, Tensor(a!) host) -> Tensor(a!)
                 """,
                 SymplanOps::offloadInto,

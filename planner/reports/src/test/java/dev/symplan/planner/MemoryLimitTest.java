@@ -327,7 +327,8 @@ class MemoryLimitTest {
           x: f32[8, 8]       | v = aten::select.int(x, 1, 0); y = symplan::offload(v) | aten::clone it before
           x: f32[8, 8] @host | v = aten::select.int(x, 1, 0); y = symplan::reload(v)  | symplan::reload all of it
           x: f32[8, 8]       | y = symplan::offload(x); symplan::await_copy(x, y) | is for plans, not for graphs
-          x: f32[8, 8] @host, z: f32[8, 8] | y = symplan::offload_(x, z) | is for plans, not for graphs
+          x: f32[8, 8] @host, z: f32[8, 8] | y = symplan::offload_(z, x) | is for plans, not for graphs
+          x: f32[8, 8] @host | y = symplan::fetch(x)                | is for plans, not for graphs
           """)
   void whatMovesToTheHostIsChecked(String input, String ops, String message) {
     var text =

@@ -1,6 +1,7 @@
 package dev.symplan.planner.pipeline;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.Diagnostic;
@@ -27,6 +28,8 @@ import java.util.stream.IntStream;
 
 /** Refuses programs whose ranks, groups or named tensors do not fit, and finds the rank classes. */
 final class CheckProgram extends ProgramPass {
+  private static final ImmutableSet<String> OF_PLANS = ImmutableSet.of("fetch", "offload_");
+
   CheckProgram() {
     super("source", facts(), facts());
   }
@@ -66,9 +69,9 @@ final class CheckProgram extends ProgramPass {
   }
 
   /**
-   * Refuses waits for copies, as planning may put something between a copy and its wait; copies
-   * over an input in the host's memory, which plans make; and copies of tensors with gaps, as the
-   * copy would have what is in the gaps.
+   * Refuses waits for copies, as planning may put something between a copy and its wait; copies of
+   * inputs that the planner keeps in the host's memory, which only plans have; and copies of
+   * tensors with gaps, as the copy would have what is in the gaps.
    */
   private static void checkHostCopies(Graph graph, DiagnosticSink sink) {
     for (var op : graph.ops()) {
@@ -79,13 +82,13 @@ final class CheckProgram extends ProgramPass {
                 op.span(),
                 "%s is for plans, not for graphs".formatted(op.def().name()),
                 "remove it: the planner waits for copies where their results are needed"));
-      } else if (op.def().has(OpTrait.HOST_COPY) && op.def().schema().mutates()) {
+      } else if (op.def().has(OpTrait.HOST_COPY) && OF_PLANS.contains(op.def().name().name())) {
         sink.report(
             Diagnostic.error(
                 DiagnosticCode.UNSUPPORTED,
                 op.span(),
                 "%s is for plans, not for graphs".formatted(op.def().name()),
-                "return symplan::offload of the tensor, and give it as the input of the next run"));
+                "use symplan::reload and symplan::offload, whose results are new tensors"));
       } else if (op.def().has(OpTrait.HOST_COPY) && !op.operands().getFirst().tensor().isDense()) {
         sink.report(
             Diagnostic.error(

@@ -22,8 +22,13 @@ final class KnownOps {
     switch (op.def().name().toString()) {
       // The copy that it waits for has written all.
       case "symplan::await_copy" -> {}
-      case "symplan::stage", "symplan::offload", "symplan::reload", "aten::clone" ->
+      case "symplan::stage",
+          "symplan::offload",
+          "symplan::reload",
+          "symplan::fetch",
+          "aten::clone" ->
           copy(op, op.operands().getFirst(), op.result(), rank);
+      case "symplan::offload_" -> copy(op, op.operands().getFirst(), op.operands().get(1), rank);
       case "aten::copy_" -> copy(op, op.operands().get(1), op.operands().getFirst(), rank);
       case "aten::contiguous", "aten::reshape" -> copyUnlessView(op, rank);
       case "prims::convert_element_type", "aten::_to_copy" -> convert(op, rank);

@@ -3,6 +3,10 @@ package dev.symplan.planner.verify;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Step;
@@ -139,6 +143,28 @@ class HostCopyRulesTest {
         .anyMatch(message -> message.contains("the caller gives x, which is not in the host's"));
     assertThat(wrong(moved(plan, "y", ArenaKind.HOST)))
         .anyMatch(message -> message.contains("the caller gives y, which is in the host's"));
+  }
+
+  /** A tensor that a graph reloads is a new one: writes into it leave the input as it is. */
+  @Test
+  void reloadedTensorsAreNotTheInput() {
+    var text =
+        """
+        graph version 1
+        graph step(x: f32[64, 64] @host, y: f32[64, 64] @local) {
+          r = symplan::reload(x)
+          s = aten::add_.Tensor(r, y)
+          q = symplan::reload(x)
+          z = aten::mm(s, q)
+          return z
+        }
+        """;
+
+    assertThat(
+            wrong(
+                Compiler.forTarget(Target.H200_X4)
+                    .compile(GraphParser.parse(new SourceFile("step.graph", text)))))
+        .isEmpty();
   }
 
   private static Plan moved(Plan plan, String buffer, ArenaKind to) {

@@ -6,15 +6,16 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
 /**
- * {@link Rule#OVERWRITTEN} of inputs in the host's memory, which have copies on the device. In the
- * graph's order, each copy that an op uses holds what the last write into any of them left, and in
- * the end so does the input. The caller may change inputs between the graphs of a program, so each
- * graph ends like the program, and makes copies of its own. {@link HostCopyRules} checks that the
- * copies themselves are done.
+ * {@link Rule#OVERWRITTEN} of inputs that the planner keeps in the host's memory, which have copies
+ * on the device. In the graph's order, each copy that an op uses holds what the last write into any
+ * of them left, and in the end so does the input. The caller may change inputs between the graphs
+ * of a program, so each graph ends like the program, and makes copies of its own. {@link
+ * HostCopyRules} checks that the copies themselves are done.
  */
 final class HostInputRules {
   /** What a storage holds that nothing wrote: the tensor that the caller gave. */
@@ -40,13 +41,28 @@ final class HostInputRules {
   static void check(AliasModel facts, Findings findings) {
     var rules = new HostInputRules(facts, findings);
     for (var input : facts.plan.graph().inputs()) {
-      if (input.isTensor() && input.tensor().space() == MemorySpace.HOST) {
+      if (input.isTensor()
+          && input.tensor().space() == MemorySpace.HOST
+          && isKept(input, facts.plan.graph().ops())) {
         rules.hold(facts.storageOf(input.id()), facts.storageOf(input.id()), GIVEN);
       }
     }
     if (!rules.inputOf.isEmpty()) {
       rules.check();
     }
+  }
+
+  /**
+   * Whether the planner keeps an input there, so that its copies are the input. The graph's own
+   * copies ({@code symplan::reload}) are new tensors.
+   */
+  private static boolean isKept(Value input, List<Op> ops) {
+    return ops.stream()
+        .anyMatch(
+            op ->
+                (op.def().name().toString().equals("symplan::fetch")
+                        || op.def().name().toString().equals("symplan::offload_"))
+                    && op.operands().contains(input));
   }
 
   private void hold(int storage, int input, int write) {

@@ -19,7 +19,8 @@ final class CopyKernels {
                   .copyFrom(
                       call.tensor("self").contiguous().as(call.result().type().contiguous())));
     }
-    for (var name : List.of("symplan::offload", "symplan::offload_", "symplan::reload")) {
+    for (var name :
+        List.of("symplan::offload", "symplan::offload_", "symplan::reload", "symplan::fetch")) {
       table.put(name, call -> call.result().copyFrom(call.tensor("self")));
     }
     // Copies are done when they have begun; the sessions have events in place of this.

@@ -363,12 +363,13 @@ final class HostHomes {
     var value = one.value();
     // Later, the copier has a copy on the device for it.
     var host = one.home().orElseGet(() -> into.now(value));
+    var load = one.home().isPresent() ? view.ops.get(one.storage().def()).def() : Offloading.FETCH;
     for (var visit : one.visits()) {
       insertions.put(
           visit.load(),
           copier -> {
             var from = one.home().map(copier::now).orElse(host);
-            copier.replace(value, Offloading.load(copier, from, one.made().value()));
+            copier.replace(value, Offloading.load(copier, load, from, one.made().value()));
             visit.again().stream().forEach(op -> again(copier, op));
           });
       visit

@@ -26,7 +26,11 @@ import java.util.function.Consumer;
 final class Offloading {
   private static final OpDef OFFLOAD = BuiltinOps.registry().get("symplan::offload");
   private static final OpDef STORE = BuiltinOps.registry().get("symplan::offload_");
-  private static final OpDef RELOAD = BuiltinOps.registry().get("symplan::reload");
+  static final OpDef RELOAD = BuiltinOps.registry().get("symplan::reload");
+
+  /** Brings in an input that the planner keeps in the host's memory. */
+  static final OpDef FETCH = BuiltinOps.registry().get("symplan::fetch");
+
   private static final OpDef AWAIT = BuiltinOps.registry().get("symplan::await_copy");
 
   /**
@@ -170,7 +174,7 @@ final class Offloading {
     insertions.put(
         trip.back(),
         copier -> {
-          copier.replace(value, load(copier, host[0], value));
+          copier.replace(value, load(copier, RELOAD, host[0], value));
           trip.views().stream().forEach(op -> again(copier, view.ops.get(op)));
         });
   }
@@ -178,18 +182,14 @@ final class Offloading {
   /**
    * {@return a copy on the device of what is in the host's memory, all of which is there}
    *
+   * @param def {@link #RELOAD} or {@link #FETCH}
    * @param named the tensor that it is
    */
-  static Value load(GraphCopier copier, Value host, Value named) {
+  static Value load(GraphCopier copier, OpDef def, Value host, Value named) {
     var space = named.tensor().space();
     var copy =
         copy(
-            copier,
-            RELOAD,
-            host,
-            named,
-            "_back",
-            space == MemorySpace.HOST ? MemorySpace.ANY : space);
+            copier, def, host, named, "_back", space == MemorySpace.HOST ? MemorySpace.ANY : space);
     await(copier, host, copy);
     return copy;
   }

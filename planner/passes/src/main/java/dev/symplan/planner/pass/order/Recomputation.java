@@ -234,7 +234,8 @@ final class Recomputation {
     var results =
         isLoad(op)
             ? ImmutableList.of(
-                Offloading.load(copier, copier.now(op.operands().getFirst()), op.result()))
+                Offloading.load(
+                    copier, op.def(), copier.now(op.operands().getFirst()), op.result()))
             : copier.insert(
                 op.def(),
                 copier.now(part == WHOLE ? op.args() : only(part, op.args())),
