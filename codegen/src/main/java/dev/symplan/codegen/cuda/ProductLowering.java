@@ -71,7 +71,7 @@ final class ProductLowering {
     if (alpha == 0 || arguments.tensor(left).type().size(result.type().rank() - 1) == 0) {
       // cuBLASLt multiplies by an alpha of 0, which makes NaN of infinite factors.
       if (result.type().numel() > 0) {
-        addPlain(arguments.tensor(left), arguments.tensor(right), 0, beta, self);
+        addPlain(arguments.tensor(left), arguments.tensor(right), alpha, beta, self);
       }
     } else if (beta == 0) {
       product(arguments.tensor(left), arguments.tensor(right), alpha, 0, result, Optional.empty());

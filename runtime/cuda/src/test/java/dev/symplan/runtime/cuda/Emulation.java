@@ -122,7 +122,7 @@ final class Emulation {
           "[^\"]*mbarrier\\.try_wait", "emulation::await(barrier, phase);",
           "cp\\.async\\.bulk\\.tensor", "emulation::load(to, map, near, line, matrix, barrier);",
           "bar\\.sync", "emulation::meet_some(number, threads);",
-          "fence\\.", "",
+          "fence\\.(?:proxy\\.async|mbarrier_init)", "",
           "wgmma\\.(?:fence|commit_group|wait_group)", "");
 
   private static String withoutHopper(String text) {
