@@ -134,9 +134,7 @@ class HostCopyRulesTest {
           return z
         }
         """;
-    var plan =
-        Compiler.forTarget(Target.H200_X4)
-            .compile(GraphParser.parse(new SourceFile("step.graph", text)));
+    var plan = plan(text);
 
     assertThat(wrong(plan)).isEmpty();
     assertThat(wrong(moved(plan, "x", ArenaKind.LOCAL)))
@@ -160,11 +158,12 @@ class HostCopyRulesTest {
         }
         """;
 
-    assertThat(
-            wrong(
-                Compiler.forTarget(Target.H200_X4)
-                    .compile(GraphParser.parse(new SourceFile("step.graph", text)))))
-        .isEmpty();
+    assertThat(wrong(plan(text))).isEmpty();
+  }
+
+  private static Plan plan(String text) {
+    return Compiler.forTarget(Target.H200_X4)
+        .compile(GraphParser.parse(new SourceFile("step.graph", text)));
   }
 
   private static Plan moved(Plan plan, String buffer, ArenaKind to) {
