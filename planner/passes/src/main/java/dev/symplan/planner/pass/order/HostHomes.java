@@ -63,11 +63,6 @@ final class HostHomes {
     public Visits atLeast(double least) {
       return new Visits(storage, home, visits, dropped, Math.max(micros, least), made);
     }
-
-    @Override
-    public BitSet leaves() {
-      return new BitSet();
-    }
   }
 
   private final PeakView view;

@@ -52,11 +52,6 @@ final class Offloading {
     public RoundTrip atLeast(double least) {
       return new RoundTrip(storage, out, back, views, Math.max(micros, least), made);
     }
-
-    @Override
-    public BitSet leaves() {
-      return new BitSet();
-    }
   }
 
   private final PeakView view;

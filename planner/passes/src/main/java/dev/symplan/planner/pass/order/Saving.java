@@ -10,7 +10,9 @@ sealed interface Saving permits Recomputation.Again, Offloading.RoundTrip, HostH
   Aliases.Storage storage();
 
   /** Other storages that must not be given up with it. */
-  BitSet leaves();
+  default BitSet leaves() {
+    return new BitSet();
+  }
 
   /** The predicted time that it adds, in µs. */
   double micros();
