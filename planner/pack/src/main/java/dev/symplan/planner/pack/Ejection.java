@@ -253,10 +253,7 @@ final class Ejection {
      */
     Edges(int[] near, int sizes) {
       var sorted = near.clone();
-      IntSort.sort(
-          sorted,
-          (a, b) ->
-              Long.compare(offsets[a] + sizes * items.size[a], offsets[b] + sizes * items.size[b]));
+      IntSort.sortBy(sorted, i -> offsets[i] + sizes * items.size[i]);
       edge = new long[sorted.length];
       resistance = new long[sorted.length + 1];
       for (int k = 0; k < sorted.length; k++) {

@@ -40,13 +40,24 @@ final class LayeredSkyline {
    * @param order the items, those first that are preferred within a layer
    * @param bits a layer's sizes are within a factor of 2 to this power
    * @param offsets receives the offsets, {@link HoleFiller#OUTSIDE} for what does not fit
-   * @return whether all items fit
    */
-  boolean pack(int[] order, int bits, long limit, long[] offsets) {
+  void pack(int[] order, int bits, long limit, long[] offsets) {
+    pack(order, bits, limit, offsets, false);
+  }
+
+  /**
+   * Packs all items below a limit, or gives up where a layer does not fit.
+   *
+   * @return whether all items fit; if not, the offsets are not complete
+   */
+  boolean packAll(int[] order, int bits, long limit, long[] offsets) {
+    return pack(order, bits, limit, offsets, true);
+  }
+
+  private boolean pack(int[] order, int bits, long limit, long[] offsets, boolean all) {
     var layers = layers(bits);
     var packed = new int[items.count];
     int count = 0;
-    boolean all = true;
     for (int layer = 0; layer <= log2(largest) / bits; layer++) {
       var chosen = new int[items.count];
       int wanted = 0;
@@ -68,7 +79,10 @@ final class LayeredSkyline {
       var filler =
           new HoleFiller(
               items.subset(chosen), obstacles.concat(items.subset(before)), offsetsBefore, limit);
-      all &= filler.fill(IntSort.sorted(wanted, Integer::compare), found);
+      boolean fits = filler.fill(IntSort.sorted(wanted, Integer::compare), found);
+      if (all && !fits) {
+        return false;
+      }
       for (int k = 0; k < wanted; k++) {
         offsets[chosen[k]] = found[k];
         if (found[k] != HoleFiller.OUTSIDE) {
@@ -76,7 +90,7 @@ final class LayeredSkyline {
         }
       }
     }
-    return all;
+    return true;
   }
 
   private int[] layers(int bits) {

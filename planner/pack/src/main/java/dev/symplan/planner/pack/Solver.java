@@ -93,7 +93,7 @@ final class Solver {
       var order = orders.get(way.order());
       boolean lower =
           way.isLayered()
-              ? layered.pack(order, way.layerBits(), best - 1, trial)
+              ? layered.packAll(order, way.layerBits(), best - 1, trial)
               : skyline.pack(order, best - 1, trial) >= 0;
       if (lower) {
         best = own.height(trial);
