@@ -120,21 +120,22 @@ final class FitMemory extends GraphPass {
   }
 
   private GraphState fit(GraphState state, long limit, PassContext context) {
-    var near = lower(state, limit, limit, true, context);
-    if (near.get(GIVEN_UP).isEmpty() && needed(near) <= limit) {
-      return near.with(LEAST, OptionalLong.empty());
+    var first = place(state, limit, context);
+    if (needed(first) <= limit) {
+      return first.with(GIVEN_UP, ImmutableList.of()).with(LEAST, OptionalLong.empty());
     }
+    var near = lower(first, limit, limit, true, context);
     // The memory that the plan takes if all that can go does.
-    var lowest = lower(state, 0, 0, true, context);
+    var lowest = limit == 0 ? near : lower(first, 0, 0, true, context);
     if (needed(lowest) > limit) {
       throw tooLarge(lowest, limit);
     }
     // Drafts need more than predicted, and their corrections are each made by themselves.
     var fits =
-        Stream.of(near, lower(state, limit, limit, false, context))
+        Stream.of(near, lower(first, limit, limit, false, context))
             .filter(draft -> needed(draft) <= limit)
             .min(Comparator.comparingDouble(FitMemory::micros))
-            .orElseGet(() -> lower(state, limit, 0, true, context));
+            .orElseGet(() -> lower(first, limit, 0, true, context));
     var chosen = needed(fits) <= limit ? fits : lowest;
     return chosen.with(LEAST, OptionalLong.of(Math.min(needed(chosen), needed(lowest))));
   }
@@ -147,13 +148,14 @@ final class FitMemory extends GraphPass {
   /**
    * {@return the first draft within the limit, or one as low as it gets}
    *
+   * @param first the draft in which nothing is given up
    * @param aim the bytes that each draft tries to reach
    * @param moves whether tensors may move to the host's memory
    */
   private GraphState lower(
-      GraphState state, long limit, long aim, boolean moves, PassContext context) {
-    var now = place(state, limit, context);
-    var lowest = now;
+      GraphState first, long limit, long aim, boolean moves, PassContext context) {
+    var now = first;
+    var lowest = first;
     var made = new ArrayList<List<Made>>();
     now.classes().forEach(_ -> made.add(List.of()));
     for (int i = 0; i < MAX_DRAFTS && needed(lowest) > limit; i++) {
