@@ -79,6 +79,17 @@ sealed interface Bound {
       }
     }
 
+    /** {@return an array that is all of a tensor in the host's memory} */
+    static Hosted of(HloShape.Array shape, Value inHost) {
+      return new Hosted(
+          shape, new Splat(Literals.zero(shape), shape), ImmutableList.of(Part.first(inHost)));
+    }
+
+    /** {@return the same array, laid out otherwise} */
+    Hosted as(HloShape.Array other) {
+      return new Hosted(other, new Splat(rest.number(), other), parts);
+    }
+
     /** {@return the tensor that is all of the array, if there is one} */
     Optional<Value> whole() {
       return parts.size() == 1 && parts.getFirst().sizes().equals(shape.tensor().sizes())

@@ -229,7 +229,7 @@ final class GraphEmitter {
       case Bound.Splat splat -> full(hlo + ".full", splat, splat.shape().tensor().sizes());
       case Bound.ByRank numbers ->
           expanded(rankNumber(numbers, hlo), numbers.shape().tensor().sizes(), hlo + ".wide");
-      case Bound.Hosted hosted -> HostArrays.brought(this, hosted, hlo);
+      case Bound.Hosted hosted -> new HostedParts(this).brought(hosted, hlo);
       case Bound.Table table -> tables.computeIfAbsent(table, one -> Tables.value(this, one, hlo));
       case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
           throw failure(

@@ -317,7 +317,7 @@ public final class HloImporter {
                     emitter.name(parameter.name()),
                     array.tensor().withSpace(space),
                     parameter.span());
-        yield inHost ? HostArrays.of(array, input) : new Bound.Tensor(input);
+        yield inHost ? Bound.Hosted.of(array, input) : new Bound.Tensor(input);
       }
       case HloShape.Tuple(ImmutableList<HloShape> parts) ->
           new Bound.Tuple(

@@ -8,7 +8,6 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.hlo.Bound.Hosted;
 import dev.symplan.ir.hlo.HloShape.Array;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
@@ -54,6 +53,7 @@ final class HostArrays {
           "dynamic-update-slice");
 
   private final GraphEmitter emitter;
+  private final HostedParts parts;
 
   /** Whether the module is from before XLA places arrays, so that its layouts do not say where. */
   private final boolean unplaced;
@@ -66,6 +66,7 @@ final class HostArrays {
 
   HostArrays(GraphEmitter emitter, HloModule module) {
     this.emitter = emitter;
+    this.parts = new HostedParts(emitter);
     this.any = module.usesHost();
     this.unplaced =
         any
@@ -128,11 +129,13 @@ final class HostArrays {
               : Optional.empty();
       case "reshape", "bitcast" ->
           operand instanceof Hosted hosted && instruction.shape() instanceof Array shape
-              ? seen(instruction, hosted, shape)
+              ? parts.seen(instruction, hosted, shape).map(Bound.class::cast)
               : Optional.empty();
       case "dynamic-slice" ->
           operand instanceof Hosted hosted && instruction.shape() instanceof Array shape
-              ? sliced(instruction, hosted, operands.subList(1, operands.size()), shape)
+              ? parts
+                  .sliced(instruction, hosted, operands.subList(1, operands.size()), shape)
+                  .map(part -> placed(instruction, part, shape))
               : Optional.empty();
       case "dynamic-update-slice" ->
           instruction.shape() instanceof Array shape
@@ -212,7 +215,7 @@ final class HostArrays {
         value.tensor().isDense()
             ? value
             : emitter.op(name + ".packed", "aten::clone", new Arg.Ref(value));
-    return of(shape, emitter.op(name, "symplan::offload", new Arg.Ref(dense)));
+    return Hosted.of(shape, emitter.op(name, "symplan::offload", new Arg.Ref(dense)));
   }
 
   private static void checkSame(TensorType given, Array shape) {
@@ -222,164 +225,20 @@ final class HostArrays {
     }
   }
 
-  /** {@return an array that is all of a tensor in the host's memory} */
-  static Hosted of(Array shape, Value inHost) {
-    return new Hosted(
-        shape,
-        new Bound.Splat(Literals.zero(shape), shape),
-        ImmutableList.of(Hosted.Part.first(inHost)));
-  }
-
   /** {@return an array in the device's memory, as it is laid out there} */
   private Bound brought(Bound operand, String name, Array shape) {
     if (!(operand instanceof Hosted hosted)) {
       return operand;
     }
     checkSame(hosted.shape().tensor(), shape);
-    var value = brought(emitter, hosted, name);
+    var value = parts.brought(hosted, name);
     return new Bound.Tensor(shape.exact() ? emitter.conform(value, shape, name + ".copy") : value);
   }
 
-  /** {@return an array in the device's memory: its parts are copied there one by one} */
-  static Value brought(GraphEmitter emitter, Hosted hosted, String name) {
-    var parts = hosted.parts();
-    boolean covered =
-        !parts.isEmpty() && parts.getFirst().sizes().equals(hosted.shape().tensor().sizes());
-    var value =
-        covered
-            ? emitter.op(name, "symplan::reload", new Arg.Ref(parts.getFirst().value()))
-            : emitter.value(hosted.rest(), name);
-    for (var part : parts.subList(covered ? 1 : 0, parts.size())) {
-      var back = emitter.op(name + ".part", "symplan::reload", new Arg.Ref(part.value()));
-      value = new DynamicSlices(emitter).written(name, value, back, part.start());
-    }
-    return value;
-  }
-
-  /** {@return an array with other dimensions, if its parts have them, too} */
-  private Optional<Bound> seen(HloInstruction instruction, Hosted hosted, Array shape) {
-    var sizes = shape.tensor().sizes();
-    var parts = ImmutableList.<Hosted.Part>builder();
-    boolean sameOrder = isRowMajor(shape) && isRowMajor(hosted.shape());
-    if (hosted.shape().dtype() != shape.dtype()
-        || hosted.shape().exact() != shape.exact()
-        || !shape.exact()
-        || !sameOrder && instruction.opcode().equals("bitcast")) {
-      return Optional.empty();
-    }
-    for (var part : hosted.parts()) {
-      var value = part.value();
-      if (!value.tensor().isContiguous()) {
-        return Optional.empty();
-      }
-      if (part.sizes().equals(hosted.shape().tensor().sizes())) {
-        parts.add(Hosted.Part.first(viewed(instruction, value, sizes)));
-        continue;
-      }
-      var start = renamed(part.start(), hosted.shape(), shape, 0);
-      var size = renamed(part.sizes(), hosted.shape(), shape, 1);
-      if (start.isEmpty() || size.isEmpty()) {
-        return Optional.empty();
-      }
-      parts.add(new Hosted.Part(start.get(), viewed(instruction, value, size.get())));
-    }
-    var rest = new Bound.Splat(hosted.rest().number(), shape);
-    return Optional.of(new Hosted(shape, rest, parts.build()));
-  }
-
-  private static boolean isRowMajor(Array shape) {
-    return shape.tensor().isContiguous();
-  }
-
-  private Value viewed(HloInstruction instruction, Value value, ImmutableLongArray sizes) {
-    return value.tensor().sizes().equals(sizes)
-        ? value
-        : emitter.op(
-            instruction.name(), "aten::view", new Arg.Ref(value), GraphEmitter.integers(sizes));
-  }
-
-  /** {@return numbers of dimensions for a shape that has more or fewer of size 1; or none} */
-  private static Optional<ImmutableLongArray> renamed(
-      ImmutableLongArray numbers, Array from, Array to, long ofOne) {
-    var kept = new ArrayList<Long>();
-    var sizes = new ArrayList<Long>();
-    for (int dim = 0; dim < numbers.length(); dim++) {
-      if (from.tensor().size(dim) != 1) {
-        kept.add(numbers.get(dim));
-        sizes.add(from.tensor().size(dim));
-      }
-    }
-    var renamed = ImmutableLongArray.builder();
-    int next = 0;
-    for (long size : to.tensor().sizes().toArray()) {
-      if (size == 1) {
-        renamed.add(ofOne);
-      } else if (next < sizes.size() && sizes.get(next) == size) {
-        renamed.add(kept.get(next++));
-      } else {
-        return Optional.empty();
-      }
-    }
-    return next == sizes.size() ? Optional.of(renamed.build()) : Optional.empty();
-  }
-
-  /** {@return the part of an array at a place that the module says, if it is in one tensor} */
-  private Optional<Bound> sliced(
-      HloInstruction instruction, Hosted hosted, List<Bound> starts, Array shape) {
-    if (!shape.exact() || !hosted.shape().exact()) {
-      return Optional.empty();
-    }
-    var sizes = shape.tensor().sizes();
-    if (!instruction.attributes().integers("dynamic_slice_sizes").equals(sizes)
-        || hosted.shape().dtype() != shape.dtype()) {
-      throw new IllegalArgumentException("it does not give %s".formatted(shape.tensor()));
-    }
-    var start = starts(hosted.shape(), starts, sizes);
-    if (start.isEmpty()) {
-      return Optional.empty();
-    }
-    for (var part : hosted.parts().reversed()) {
-      if (!part.meets(start.get(), sizes)) {
-        continue;
-      }
-      var found =
-          part.contains(start.get(), sizes)
-              ? within(instruction, part, start.get(), sizes)
-              : Optional.<Value>empty();
-      return found.map(value -> placed(instruction, of(shape, value), shape));
-    }
-    return Optional.of(new Bound.Splat(hosted.rest().number(), shape));
-  }
-
-  private Bound placed(HloInstruction instruction, Hosted hosted, Array shape) {
-    return unplaced || isHost(shape) ? hosted : brought(hosted, instruction.name(), shape);
-  }
-
-  /** A part of a tensor in the host's memory without gaps, which one copy moves. */
-  private Optional<Value> within(
-      HloInstruction instruction,
-      Hosted.Part part,
-      ImmutableLongArray start,
-      ImmutableLongArray sizes) {
-    var type = part.value().tensor();
-    var cut = new TensorType(type.dtype(), sizes, type.strides(), type.space());
-    if (!cut.isDense()) {
-      return Optional.empty();
-    }
-    var value = part.value();
-    for (int dim = 0; dim < sizes.length(); dim++) {
-      if (sizes.get(dim) != type.size(dim)) {
-        value =
-            emitter.op(
-                instruction.name() + ".d" + dim,
-                "aten::narrow",
-                new Arg.Ref(value),
-                new Arg.Int(dim),
-                new Arg.Int(start.get(dim) - part.start().get(dim)),
-                new Arg.Int(sizes.get(dim)));
-      }
-    }
-    return Optional.of(value);
+  private Bound placed(HloInstruction instruction, Bound part, Array shape) {
+    return part instanceof Hosted hosted && !unplaced && !isHost(shape)
+        ? brought(hosted, instruction.name(), shape)
+        : part;
   }
 
   /** {@return an array with a part overwritten at a place that the module says} */
@@ -389,27 +248,16 @@ final class HostArrays {
     }
     var part = operands.get(1);
     var sizes = sizes(part);
-    var start = sizes.flatMap(of -> starts(shape, operands.subList(2, operands.size()), of));
+    var start =
+        sizes.flatMap(of -> HostedParts.starts(shape, operands.subList(2, operands.size()), of));
     if (start.isEmpty()) {
       return Optional.empty();
     }
     var array = offloaded(instruction, operands.getFirst(), shape);
     var moved = offloaded(instruction, part, partShape(shape, sizes.get()));
-    if (!(array instanceof Hosted whole)
-        || !(moved instanceof Hosted piece)
-        || piece.whole().isEmpty()) {
-      return Optional.empty();
-    }
-    var written = new Hosted.Part(start.get(), piece.whole().get());
-    var parts =
-        ImmutableList.<Hosted.Part>builder()
-            .addAll(
-                whole.parts().stream()
-                    .filter(old -> !written.contains(old.start(), old.sizes()))
-                    .toList())
-            .add(written)
-            .build();
-    return Optional.of(new Hosted(shape, new Bound.Splat(whole.rest().number(), shape), parts));
+    return array instanceof Hosted whole && moved instanceof Hosted piece
+        ? piece.whole().map(tensor -> HostedParts.updated(whole.as(shape), tensor, start.get()))
+        : Optional.empty();
   }
 
   private static Array partShape(Array whole, ImmutableLongArray sizes) {
@@ -432,30 +280,6 @@ final class HostArrays {
     };
   }
 
-  /** {@return where a part begins, moved so that it fits; or none} */
-  private static Optional<ImmutableLongArray> starts(
-      Array whole, List<Bound> starts, ImmutableLongArray sizes) {
-    if (starts.size() != whole.tensor().rank() || sizes.length() != starts.size()) {
-      throw new IllegalArgumentException("it needs a start and a size for each dimension");
-    }
-    var numbers = new long[starts.size()];
-    for (int dim = 0; dim < numbers.length; dim++) {
-      long last = whole.tensor().size(dim) - sizes.get(dim);
-      if (last < 0) {
-        throw new IllegalArgumentException(
-            "a part of %s of %s".formatted(sizes.get(dim), whole.tensor().size(dim)));
-      }
-      if (last == 0) {
-        continue;
-      }
-      if (!(starts.get(dim) instanceof Bound.Splat(Arg.Int(long at), _))) {
-        return Optional.empty();
-      }
-      numbers[dim] = Math.clamp(at, 0, last);
-    }
-    return Optional.of(ImmutableLongArray.copyOf(numbers));
-  }
-
   /** {@return the operands with all arrays in the device's memory that an instruction reads} */
   List<Bound> readable(HloInstruction instruction, List<Bound> operands) {
     return !any || passes(instruction.opcode())
@@ -476,7 +300,7 @@ final class HostArrays {
         emitter.warnOfHost(
             instruction,
             "'%s' uses an array in the host's memory; it is copied to the device first");
-        yield new Bound.Tensor(brought(emitter, hosted, instruction.name() + ".operand"));
+        yield new Bound.Tensor(parts.brought(hosted, instruction.name() + ".operand"));
       }
       case Bound.Tuple(ImmutableList<Bound> parts) ->
           new Bound.Tuple(
@@ -563,9 +387,7 @@ final class HostArrays {
               + " the device");
     }
     var value =
-        given instanceof Hosted hosted
-            ? brought(emitter, hosted, name)
-            : emitter.value(given, name);
+        given instanceof Hosted hosted ? parts.brought(hosted, name) : emitter.value(given, name);
     var laidOut = shape.exact() ? emitter.laidOut(value, shape, name + ".copy") : value;
     return inHost ? emitter.op(name + ".host", "symplan::offload", new Arg.Ref(laidOut)) : laidOut;
   }
