@@ -129,7 +129,7 @@ final class Collectives {
   /** {@return the output of a {@code ragged-all-to-all}} */
   Bound ragged(HloInstruction instruction, List<Value> operands, HloShape shape) {
     if (!(shape instanceof Array array)) {
-      throw wrong("%s gives one array".formatted(instruction.opcode()));
+      throw emitter.wrong("%s gives one array".formatted(instruction.opcode()));
     }
     return new RaggedExchange(emitter)
         .exchange(instruction, operands, array, group(instruction, true));
@@ -164,7 +164,7 @@ final class Collectives {
     boolean tupleExchange =
         opcode.equals("all-to-all") && !instruction.attributes().has("dimensions");
     if (operands.isEmpty() || arrays.size() != operands.size()) {
-      throw wrong(
+      throw emitter.wrong(
           "%s of %s operands gives %s results".formatted(opcode, operands.size(), arrays.size()));
     }
     boolean permutes = opcode.equals("collective-permute");
@@ -216,7 +216,7 @@ final class Collectives {
       Permutation permutation,
       String name) {
     if (operand.tensor().rank() != shape.minorToMajor().length()) {
-      throw wrong("%s changes the number of dimensions".formatted(instruction.opcode()));
+      throw emitter.wrong("%s changes the number of dimensions".formatted(instruction.opcode()));
     }
     var order = order(shape);
     var seen = emitter.permuted(operand, order, name + ".operand");
@@ -259,7 +259,7 @@ final class Collectives {
     int at =
         IntStream.range(0, order.length()).filter(i -> order.get(i) == dim).findFirst().orElse(-1);
     if (at < 0) {
-      throw wrong("%s needs one of %s dimensions".formatted(opcode, order.length()));
+      throw emitter.wrong("%s needs one of %s dimensions".formatted(opcode, order.length()));
     }
     var sizes = seen.tensor().sizes();
     boolean outermost = IntStream.range(0, at).allMatch(i -> sizes.get(i) == 1);
@@ -272,7 +272,7 @@ final class Collectives {
     var name = instruction.name();
     if (operands.size() != group.size()
         || arrays.stream().anyMatch(array -> !array.equals(arrays.getFirst()))) {
-      throw wrong(
+      throw emitter.wrong(
           "all-to-all of %s operands is among %s devices, or of several types"
               .formatted(operands.size(), group.size()));
     }
@@ -363,10 +363,6 @@ final class Collectives {
       case PRODUCT, MIN -> ReduceOp.BAND;
       case AVG, BAND, BOR, BXOR -> op;
     };
-  }
-
-  private RuntimeException wrong(String message) {
-    return emitter.failure(DiagnosticCode.TYPE_MISMATCH, message, "");
   }
 
   /** {@return the dimensions of an array, outermost in memory first} */

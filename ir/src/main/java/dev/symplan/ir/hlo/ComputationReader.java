@@ -1,7 +1,5 @@
 package dev.symplan.ir.hlo;
 
-import com.google.common.base.Splitter;
-import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
@@ -10,13 +8,10 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.hlo.HloShape.Array;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Makes ops of the instructions of a computation, and of those that it calls. */
@@ -69,21 +64,14 @@ final class ComputationReader {
 
   private final class Frame {
     private final HloComputation computation;
-    private final Map<String, Bound> bound;
+    private final Scope scope;
 
     /** The instructions that have started others than collectives. */
     private final Set<String> started = new HashSet<>();
 
-    private final Supplier<Map<String, HloShape>> shapes;
-
-    /** The last instruction that reads each one. */
-    private final Supplier<Map<String, HloInstruction>> lastUsers;
-
     Frame(HloComputation computation) {
       this.computation = computation;
-      this.bound = HashMap.newHashMap(computation.instructions().size());
-      this.shapes = Suppliers.memoize(computation::shapes);
-      this.lastUsers = Suppliers.memoize(computation::lastUsers);
+      this.scope = new Scope(emitter, computation);
     }
 
     Bound read(List<Bound> arguments) {
@@ -99,34 +87,11 @@ final class ComputationReader {
       }
       for (var instruction : computation.instructions()) {
         emitter.at(instruction);
-        bound.put(instruction.name(), instruction(instruction, arguments));
+        scope.put(instruction, instruction(instruction, arguments));
       }
       depth--;
       emitter.at(computation.root());
-      return get(computation.root().name());
-    }
-
-    private Bound get(String operand) {
-      int sign = operand.indexOf('#');
-      @Nullable Bound found = bound.get(sign < 0 ? operand : operand.substring(0, sign));
-      if (found == null) {
-        throw new IllegalStateException(operand + " was checked when it was read");
-      }
-      while (sign >= 0) {
-        int next = operand.indexOf('#', sign + 1);
-        found =
-            part(found, operand.substring(sign + 1, next < 0 ? operand.length() : next), operand);
-        sign = next;
-      }
-      return found;
-    }
-
-    private Bound part(Bound of, String index, String operand) {
-      int at = SourceTables.number(index).orElse(-1);
-      if (of instanceof Bound.Tuple(ImmutableList<Bound> parts) && at >= 0 && at < parts.size()) {
-        return parts.get(at);
-      }
-      throw wrong("'%s' has no part %s".formatted(operand, index));
+      return scope.get(computation.root().name());
     }
 
     private Bound instruction(HloInstruction instruction, List<Bound> arguments) {
@@ -143,14 +108,14 @@ final class ComputationReader {
       } catch (CompileException e) {
         throw e;
       } catch (IllegalArgumentException | ArithmeticException e) {
-        throw wrong("%s: %s".formatted(opcode, e.getMessage()));
+        throw emitter.wrong("%s: %s".formatted(opcode, e.getMessage()));
       }
     }
 
     private Bound known(HloInstruction instruction, List<Bound> arguments) {
       var operands = new ArrayList<Bound>(instruction.operands().size());
       for (var operand : instruction.operands()) {
-        operands.add(get(operand));
+        operands.add(scope.get(operand));
       }
       return placed(instruction, operands, arguments);
     }
@@ -173,7 +138,7 @@ final class ComputationReader {
         case "constant" -> constant(instruction);
         case "tuple" -> new Bound.Tuple(ImmutableList.copyOf(operands));
         case "get-tuple-element" ->
-            part(
+            scope.part(
                 only(operands),
                 instruction.attributes().text("index").orElse(""),
                 instruction.operands().getFirst());
@@ -227,13 +192,6 @@ final class ComputationReader {
       return instruction.operands().stream().anyMatch(started::contains);
     }
 
-    /** No op has the elements of packed arrays, and others that PyTorch does not have. */
-    private boolean readsOpaque(HloInstruction instruction) {
-      return hasOpaque
-          && instruction.operands().stream()
-              .anyMatch(operand -> shapeOf(operand).arrays().anyMatch(array -> !array.exact()));
-    }
-
     /** Whole bytes along the only dimension are moved as they are. */
     private void checkCollective(HloInstruction instruction) {
       if (!hasOpaque || !Fusions.isCollective(instruction.opcode())) {
@@ -258,7 +216,8 @@ final class ComputationReader {
     }
 
     private Optional<Bound> translated(HloInstruction instruction, List<Bound> operands) {
-      return readsOpaque(instruction)
+      // No op has the elements of packed arrays, and others that PyTorch does not have.
+      return hasOpaque && scope.readsOpaque(instruction)
           ? Optional.empty()
           : translations
               .read(instruction, operands, instruction.shape())
@@ -274,7 +233,7 @@ final class ComputationReader {
     private Bound parameter(HloInstruction instruction, List<Bound> arguments) {
       int number = SourceTables.number(instruction.literal()).orElse(-1);
       if (number < 0 || number >= arguments.size()) {
-        throw wrong("argument %s does not exist".formatted(instruction.literal()));
+        throw emitter.wrong("argument %s does not exist".formatted(instruction.literal()));
       }
       return arguments.get(number);
     }
@@ -298,7 +257,11 @@ final class ComputationReader {
     }
 
     private Bound called(HloInstruction instruction, List<Bound> operands) {
-      var given = ComputationReader.this.read(callee(instruction), operands);
+      return called(instruction, callee(instruction), operands);
+    }
+
+    private Bound called(HloInstruction instruction, HloComputation callee, List<Bound> operands) {
+      var given = ComputationReader.this.read(callee, operands);
       emitter.at(instruction);
       return given;
     }
@@ -316,12 +279,10 @@ final class ComputationReader {
       for (long round = 0; round < (written ? rounds.getAsLong() : 2); round++) {
         if (!written) {
           carried = others.carried(instruction, carried, rounds);
-          var test = ComputationReader.this.read(condition, List.of(carried));
-          emitter.at(instruction);
+          var test = called(instruction, condition, List.of(carried));
           others.condition(instruction, test, condition.root().shape());
         }
-        carried = ComputationReader.this.read(body, List.of(carried));
-        emitter.at(instruction);
+        carried = called(instruction, body, List.of(carried));
       }
       if (written) {
         return carried;
@@ -348,22 +309,16 @@ final class ComputationReader {
       }
       var chosen = branches.chosen(operands.getFirst(), all.size());
       if (chosen.isPresent() && chosen.get() < all.size()) {
-        return branch(instruction, all.get(chosen.get()), operands.get(chosen.get() + 1));
+        return called(instruction, all.get(chosen.get()), List.of(operands.get(chosen.get() + 1)));
       }
       var results = new ArrayList<Bound>();
       for (int i = 0; i < all.size(); i++) {
-        results.add(branch(instruction, all.get(i), operands.get(i + 1)));
+        results.add(called(instruction, all.get(i), List.of(operands.get(i + 1))));
       }
       if (results.stream().distinct().count() > 1) {
         results.replaceAll(result -> hosts.readable(instruction, result));
       }
       return branches.picked(instruction, operands.getFirst(), results);
-    }
-
-    private Bound branch(HloInstruction instruction, HloComputation branch, Bound operand) {
-      var given = ComputationReader.this.read(branch, List.of(operand));
-      emitter.at(instruction);
-      return given;
     }
 
     private CompileException missing(HloInstruction instruction, int found) {
@@ -387,11 +342,9 @@ final class ComputationReader {
       var root = callee.root();
       boolean alone =
           Collectives.OPCODES.contains(root.opcode())
+              && !root.opcode().equals("ragged-all-to-all")
               && callee.instructions().size() == callee.parameters().size() + 1;
       if (!alone) {
-        return called(instruction, operands);
-      }
-      if (root.opcode().equals("ragged-all-to-all")) {
         return called(instruction, operands);
       }
       var order =
@@ -430,7 +383,9 @@ final class ComputationReader {
           start,
           Starts.results(start)
               .orElseThrow(
-                  () -> wrong("%s gives its operands and results".formatted(start.opcode()))));
+                  () ->
+                      emitter.wrong(
+                          "%s gives its operands and results".formatted(start.opcode()))));
     }
 
     private Bound copied(HloInstruction instruction, Bound operand) {
@@ -457,30 +412,10 @@ final class ComputationReader {
     private Bound step(HloInstruction instruction, List<Bound> operands, HloComputation callee) {
       var values = others.flat(instruction, operands);
       double flops = fusions.flops(callee);
-      var self = fusions.replaceable(callee, candidates(instruction, operands));
+      var self = fusions.replaceable(callee, scope.readLast(instruction, operands));
       return self.isPresent()
           ? others.updating(instruction, "updating_fusion", values, self.getAsInt(), flops)
           : others.plain(instruction, "fusion", values, flops);
-    }
-
-    /** The operands that this instruction reads last, and once. */
-    private Set<Integer> candidates(HloInstruction instruction, List<Bound> operands) {
-      var found = new HashSet<Integer>();
-      var names = instruction.operands();
-      for (int i = 0; i < names.size(); i++) {
-        var name = names.get(i);
-        if (lastUsers.get().get(name) == instruction
-            && names.indexOf(name) == names.lastIndexOf(name)
-            && operands.get(i) instanceof Bound.Tensor) {
-          found.add(i);
-        }
-      }
-      // A parameter's number is the position of a value only if nothing is a tuple.
-      return operands.stream()
-              .allMatch(
-                  operand -> operand instanceof Bound.Tensor || operand instanceof Bound.Splat)
-          ? found
-          : Set.of();
     }
 
     private Bound bitcast(HloInstruction instruction, Bound operand) {
@@ -492,27 +427,10 @@ final class ComputationReader {
         return new Bound.Splat(splat.number(), shape);
       }
       var value = emitter.value(operand, instruction.name() + ".operand");
-      if (!(shapeOf(instruction.operands().getFirst()) instanceof Array from)) {
-        throw wrong("a bitcast takes one array");
+      if (!(scope.shapeOf(instruction.operands().getFirst()) instanceof Array from)) {
+        throw emitter.wrong("a bitcast takes one array");
       }
       return others.bitcast(instruction, value, from);
-    }
-
-    /** The shape that the module gives an operand, which may be a part of a tuple. */
-    private HloShape shapeOf(String operand) {
-      var parts = Splitter.on('#').splitToList(operand);
-      @Nullable HloShape shape = shapes.get().get(parts.getFirst());
-      for (var part : parts.subList(1, parts.size())) {
-        int at = SourceTables.number(part).orElse(-1);
-        shape =
-            shape instanceof HloShape.Tuple(ImmutableList<HloShape> of) && at >= 0 && at < of.size()
-                ? of.get(at)
-                : null;
-      }
-      if (shape == null) {
-        throw wrong("'%s' has no shape".formatted(operand));
-      }
-      return shape;
     }
 
     private List<Value> tensors(HloInstruction instruction, List<Bound> operands) {
@@ -521,13 +439,10 @@ final class ComputationReader {
 
     private Bound only(List<Bound> operands) {
       if (operands.size() != 1) {
-        throw wrong("this instruction takes one operand, not %s".formatted(operands.size()));
+        throw emitter.wrong(
+            "this instruction takes one operand, not %s".formatted(operands.size()));
       }
       return operands.getFirst();
-    }
-
-    private CompileException wrong(String message) {
-      return emitter.failure(DiagnosticCode.TYPE_MISMATCH, message, "");
     }
   }
 }

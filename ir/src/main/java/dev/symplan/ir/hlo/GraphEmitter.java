@@ -369,6 +369,11 @@ final class GraphEmitter {
         "do its computations call each other again and again, or do its loops have many rounds?");
   }
 
+  /** {@return a failure of an instruction that contradicts the rest of the module} */
+  CompileException wrong(String message) {
+    return failure(DiagnosticCode.TYPE_MISMATCH, message, "");
+  }
+
   CompileException failure(DiagnosticCode code, String message, String hint) {
     sink.report(Diagnostic.error(code, span, message, hint));
     return new CompileException(sink.diagnostics());
