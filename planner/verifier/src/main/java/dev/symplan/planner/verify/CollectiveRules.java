@@ -1,7 +1,6 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
@@ -232,11 +231,11 @@ final class CollectiveRules {
       checkLocation(k, collective, operand, false);
       if (collective.kind().keepsLayout()) {
         var result = facts.value(collective.results().get(i));
-        if (!movesAsOne(operand.tensor(), result.tensor())
-            && !(result.tensor().isContiguous() && movesRows(collective, operand.tensor()))) {
+        if (!OperandRows.movesAsOne(operand.tensor(), result.tensor())
+            && !(result.tensor().isContiguous() && movesRows(collective, operand))) {
           wrong(k, "has %s, but its result is laid out as %s".formatted(operand, result));
         }
-      } else if (!movesRows(collective, operand.tensor())) {
+      } else if (!movesRows(collective, operand)) {
         checkContiguous(k, operand);
       }
     }
@@ -248,66 +247,8 @@ final class CollectiveRules {
     }
   }
 
-  /** An elementwise collective may have any layout without gaps, if the result has it too. */
-  private static boolean movesAsOne(TensorType operand, TensorType result) {
-    return operand.isDense()
-        && operand.sizes().equals(result.sizes())
-        && operand.dtype() == result.dtype()
-        && (operand.strides().equals(result.strides())
-            || (operand.isContiguous() && result.isContiguous()));
-  }
-
-  /**
-   * Whether a variant goes through an operand row by row, with memory between the rows. Each slice
-   * is whole rows, or the same part of every row.
-   */
-  private boolean movesRows(CollectivePlan collective, TensorType operand) {
-    var kind = collective.kind();
-    int dim = facts.op(collective.op()).collective().orElseThrow().sliceDims().operand();
-    boolean sliced = kind == Kind.REDUCE_SCATTER || kind == Kind.ALL_TO_ALL;
-    boolean known = sliced || kind == Kind.ALL_REDUCE || kind == Kind.ALL_GATHER;
-    if (!known || !collective.spec().readsRows() || operand.numel() == 0) {
-      return false;
-    }
-    for (int inner = 1; inner <= operand.rank(); inner++) {
-      if (hasRowsFrom(operand, inner)) {
-        return !sliced
-            || before(operand, dim) == 1
-            || before(operand, dim) == before(operand, inner);
-      }
-    }
-    return false;
-  }
-
-  /** Whether the dimensions from one on are rows without gaps, and those before count the rows. */
-  private static boolean hasRowsFrom(TensorType type, int inner) {
-    long row = type.numel() / before(type, inner);
-    long pitch = 0;
-    long within = row;
-    long rows = before(type, inner);
-    for (int dim = 0; dim < type.rank(); dim++) {
-      if (type.size(dim) == 1) {
-        continue;
-      }
-      if (dim < inner) {
-        rows /= type.size(dim);
-        // The last of them steps from row to row, the others over as many rows as they count.
-        pitch = pitch == 0 ? type.stride(dim) / rows : pitch;
-        if (type.stride(dim) != pitch * rows) {
-          return false;
-        }
-      } else {
-        within /= type.size(dim);
-        if (type.stride(dim) != within) {
-          return false;
-        }
-      }
-    }
-    return pitch > row;
-  }
-
-  private static long before(TensorType type, int dim) {
-    return type.sizes().subArray(0, dim).stream().reduce(1, (a, b) -> a * b);
+  private boolean movesRows(CollectivePlan collective, Value operand) {
+    return OperandRows.moves(collective, facts.op(collective.op()), operand.tensor());
   }
 
   private void checkContiguous(int k, Value value) {
