@@ -26,14 +26,9 @@ record ConstantOps(ConstantElements operands) {
   /** The largest finite {@code float16}: floats as large only have to stay large. */
   private static final double MIN_LARGE = 65504;
 
-  private static final ImmutableMap<String, DoubleBinaryOperator> COMPARISONS =
-      ImmutableMap.of(
-          "le", (a, b) -> bool(a <= b),
-          "lt", (a, b) -> bool(a < b),
-          "ge", (a, b) -> bool(a >= b),
-          "gt", (a, b) -> bool(a > b),
-          "eq", (a, b) -> bool(a == b),
-          "ne", (a, b) -> bool(a != b));
+  /** Whether each comparison holds: a bit for less (1), for equal (2) and for greater (4). */
+  private static final ImmutableMap<String, Integer> COMPARISONS =
+      ImmutableMap.of("lt", 0b001, "le", 0b011, "eq", 0b010, "ge", 0b110, "gt", 0b100, "ne", 0b101);
 
   private static final ImmutableMap<String, DoubleBinaryOperator> OF_BOOLS =
       ImmutableMap.of(
@@ -70,7 +65,7 @@ record ConstantOps(ConstantElements operands) {
       return (_, into) -> Arrays.fill(into, value);
     }
     if (COMPARISONS.containsKey(plain)) {
-      return ofTwo(op, type, COMPARISONS.get(plain), true);
+      return compared(op, type, COMPARISONS.get(plain));
     }
     if (OF_BOOLS.containsKey(plain) && type.dtype() == DType.BOOL) {
       return ofTwo(op, type, OF_BOOLS.get(plain), false);
@@ -160,20 +155,36 @@ record ConstantOps(ConstantElements operands) {
     };
   }
 
+  /** Of floats, comparisons are not known. */
+  private RowFunction compared(Op op, TensorType type, int holds) {
+    if (op.operands().stream()
+        .anyMatch(value -> value.isTensor() && value.tensor().dtype().isFloat())) {
+      throw new UnknownElements();
+    }
+    var left = operand(op, "self", type);
+    var right = operand(op, "other", type);
+    var other = new double[lastSize(type)];
+    return (row, into) -> {
+      left.row(row, into);
+      right.row(row, other);
+      for (int i = 0; i < into.length; i++) {
+        double a = into[i];
+        double b = other[i];
+        if (!(Math.abs(a) <= MAX_EXACT && Math.abs(b) <= MAX_EXACT)) {
+          throw new UnknownElements();
+        }
+        into[i] = holds >> (a < b ? 0 : a == b ? 1 : 2) & 1;
+      }
+    };
+  }
+
   /**
-   * Of floats, comparisons are not known.
-   *
-   * @param exactly whether integers and bools are compared or added up
+   * @param exactly whether integers and bools are added up
    */
   private RowFunction ofTwo(
       Op op, TensorType type, DoubleBinaryOperator function, boolean exactly) {
     var dtype = type.dtype();
-    boolean comparesFloats =
-        COMPARISONS.containsKey(op.def().name().name())
-            && op.operands().stream()
-                .anyMatch(value -> value.isTensor() && value.tensor().dtype().isFloat());
-    if (comparesFloats
-        || !dtype.isFloat() && dtype != DType.BOOL && dtype != DType.I64 && dtype != DType.I32) {
+    if (!dtype.isFloat() && dtype != DType.BOOL && dtype != DType.I64 && dtype != DType.I32) {
       throw new UnknownElements();
     }
     var left = operand(op, "self", type);
