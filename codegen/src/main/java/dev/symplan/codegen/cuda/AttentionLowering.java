@@ -154,7 +154,10 @@ final class AttentionLowering {
   }
 
   private DeviceStep forward(TensorRef out, Optional<TensorRef> logs) {
-    var generated = AttentionKernel.forward(problem, out, logs);
+    DeviceStep generated =
+        TiledAttention.suits(problem)
+            ? TiledAttention.launch(problem, out, logs)
+            : AttentionKernel.forward(problem, out, logs);
     var step =
         new DeviceStep.Attention(
             problem.stream(),

@@ -38,6 +38,7 @@ public sealed interface DeviceStep {
   /**
    * A launch of a generated kernel.
    *
+   * @param sharedBytes the shared memory that a block gets besides what its text declares
    * @param words its arguments
    * @param label its name in messages
    * @param shares the share of each instruction, in order, if it is for several
@@ -49,6 +50,7 @@ public sealed interface DeviceStep {
       Kernel kernel,
       int blocks,
       int threads,
+      int sharedBytes,
       ImmutableList<KernelArgument> words,
       String label,
       ImmutableList<Share> shares,
@@ -62,25 +64,33 @@ public sealed interface DeviceStep {
         int threads,
         ImmutableList<KernelArgument> words,
         String label) {
-      this(stream, kernel, blocks, threads, words, label, ImmutableList.of(), false);
+      this(stream, kernel, blocks, threads, 0, words, label, ImmutableList.of(), false);
+    }
+
+    Launch withShared(int bytes) {
+      return new Launch(
+          stream, kernel, blocks, threads, bytes, words, label, shares, dependent);
     }
 
     Launch with(ImmutableList<Share> newShares) {
-      return new Launch(stream, kernel, blocks, threads, words, label, newShares, dependent);
+      return new Launch(
+          stream, kernel, blocks, threads, sharedBytes, words, label, newShares, dependent);
     }
 
     Launch with(Kernel newKernel, boolean newDependent) {
-      return new Launch(stream, newKernel, blocks, threads, words, label, shares, newDependent);
+      return new Launch(
+          stream, newKernel, blocks, threads, sharedBytes, words, label, shares, newDependent);
     }
   }
 
   /**
-   * A launch of a kernel that has instructions of Hopper GPUs (sm_90a), which no others have.
+   * A launch of a kernel for Hopper GPUs (sm_90a), which has instructions, or needs more shared
+   * memory, than others have.
    *
-   * @param sharedBytes the shared memory that a block gets at its launch
    * @param otherwise computes the same on other GPUs
+   * @param sameBits whether both add up in the same order
    */
-  record HopperLaunch(Launch launch, int sharedBytes, Launch otherwise) implements DeviceStep {
+  record HopperLaunch(Launch launch, Launch otherwise, boolean sameBits) implements DeviceStep {
     @Override
     public StreamKind stream() {
       return launch.stream();

@@ -56,7 +56,7 @@ public final class DeviceText {
     var stream = step.stream().text();
     return switch (step) {
       case Launch launch ->
-          "%s: kernel %s <<<%s, %s>>> %s%s %s"
+          "%s: kernel %s <<<%s, %s%s>>> %s%s %s"
               .formatted(
                   launch.shares().isEmpty()
                       ? launch.label()
@@ -66,12 +66,12 @@ public final class DeviceText {
                   Objects.requireNonNull(numbers.get(launch.kernel().text())),
                   launch.blocks(),
                   launch.threads(),
+                  launch.sharedBytes() > 0 ? ", " + launch.sharedBytes() : "",
                   stream,
                   launch.dependent() ? " dependent" : "",
                   launch.words().stream().map(DeviceText::text).collect(Collectors.joining(" ")));
-      case HopperLaunch(var launch, int shared, var otherwise) ->
-          "%s, %s bytes shared; otherwise %s"
-              .formatted(text(launch, numbers), shared, text(otherwise, numbers));
+      case HopperLaunch(var launch, var otherwise, boolean _) ->
+          "%s; otherwise %s".formatted(text(launch, numbers), text(otherwise, numbers));
       case Copy copy ->
           "%s: copy %s %s → %s, %s bytes"
               .formatted(copy.label(), stream, text(copy.from()), text(copy.to()), copy.bytes());

@@ -280,6 +280,7 @@ final class HopperGroupedKernel {
       words.add(new KernelArgument.Number(0));
     }
     long tiles = nearTiles() * farTiles() * (product.groups() + 1);
+    int shared = 1024 + tile.stages() * (tile.stageBytes() + 2 * Long.BYTES) + TEAMS * pieceBytes;
     var launch =
         new Launch(
             arguments.op().stream(),
@@ -288,8 +289,7 @@ final class HopperGroupedKernel {
             THREADS,
             words.build(),
             arguments.op().name());
-    int shared = 1024 + tile.stages() * (tile.stageBytes() + 2 * Long.BYTES) + TEAMS * pieceBytes;
-    return new HopperLaunch(launch, shared, otherwise);
+    return new HopperLaunch(launch.withShared(shared), otherwise, true);
   }
 
   /** {@return the number of tiles of the group of a walk} */

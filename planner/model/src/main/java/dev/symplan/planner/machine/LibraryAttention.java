@@ -48,7 +48,7 @@ public final class LibraryAttention {
         && Stream.concat(Stream.of(query, key), others.stream())
             .allMatch(type -> type.dtype() == query.dtype() && hasAlignedRows(type))
         && Stream.concat(Stream.of(query), others.stream())
-            .allMatch(type -> type.size(3) % FEATURES == 0 && type.size(3) <= MAX_FEATURES)
+            .allMatch(type -> hasFeatures(type.size(3)))
         && bias.stream().allMatch(type -> isBias(type, query, key))
         && logs.stream().allMatch(type -> type.dtype() == DType.F32 && type.isContiguous())
         && logs.stream().allMatch(type -> type.numel() == query.numel() / query.size(3));
@@ -57,6 +57,11 @@ public final class LibraryAttention {
   /** {@return whether cuDNN's attention knows the element type} */
   public static boolean isNarrow(DType dtype) {
     return dtype == DType.F16 || dtype == DType.BF16;
+  }
+
+  /** {@return whether cuDNN's attention knows the number of features} */
+  public static boolean hasFeatures(long features) {
+    return features % FEATURES == 0 && features <= MAX_FEATURES;
   }
 
   /** {@return whether cuDNN can add this to scores: it broadcasts over batches and heads only} */

@@ -5,6 +5,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.AttentionOps;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.machine.Compute;
+import dev.symplan.planner.machine.GeneratedAttention;
 import dev.symplan.planner.machine.LibraryAttention;
 
 /**
@@ -23,8 +24,13 @@ final class ArithmeticCost {
   /** Gradients that are the same in every run, against the forward op. */
   private static final double BACKWARD = 6;
 
-  /** TFLOP/s of the kernel for attention that cuDNN does not take. */
+  /** TFLOP/s of the kernel for attention that neither cuDNN nor our tiles compute. */
   private static final double SLOW_ATTENTION = 0.9;
+
+  /** The rows of queries of our tiles, and their rate against that of f32 products. */
+  private static final long GENERATED_TILE = 64;
+
+  private static final double GENERATED_RATE = 0.75;
 
   private ArithmeticCost() {}
 
@@ -58,16 +64,27 @@ final class ArithmeticCost {
     return Math.max(1, batches * Math.ceilDiv(rows, TILE) * Math.ceilDiv(columns, TILE));
   }
 
-  /** Multiprocessors take rows of queries in turns, those of a causal mask with unequal work. */
   private static double attention(Op op, Compute compute) {
     var query = op.call().tensor("query");
-    var key = op.call().tensor("key");
-    if (!LibraryAttention.isNarrow(query.dtype())) {
-      return op.flops() / (1e6 * SLOW_ATTENTION);
-    }
     long rows = query.size(query.rank() - 2);
     long features = query.size(query.rank() - 1);
     long heads = query.numel() / Math.max(1, rows * features);
+    boolean library =
+        LibraryAttention.isNarrow(query.dtype()) && LibraryAttention.hasFeatures(features);
+    if (library) {
+      double micros = byLibrary(op, rows, features, heads, compute);
+      return AttentionOps.isBackward(op.def()) ? BACKWARD * micros : micros;
+    }
+    boolean generated =
+        !AttentionOps.isBackward(op.def())
+            && GeneratedAttention.suits(query, op.call().tensor("key"), op.call().tensor("value"));
+    return generated ? generated(op, rows, heads, compute) : op.flops() / (1e6 * SLOW_ATTENTION);
+  }
+
+  /** Multiprocessors take rows of queries in turns, those of a causal mask with unequal work. */
+  private static double byLibrary(
+      Op op, long rows, long features, long heads, Compute compute) {
+    var key = op.call().tensor("key");
     long tiles = Math.max(1, heads * Math.ceilDiv(rows, TILE));
     double turns = Math.ceilDiv(tiles, compute.multiprocessors());
     double scores = (double) Math.min(rows, TILE) * key.size(key.rank() - 2);
@@ -78,10 +95,24 @@ final class ArithmeticCost {
             * Math.max(features, MIN_FEATURES)
             * compute.multiprocessors()
             / (1e6 * compute.matrixRate());
-    // Only the caller may know whether it is.
-    if (op.call().arg("is_causal").integer().orElse(0L) != 0) {
-      micros *= 0.5 + 0.5 * Math.min(1, 2.0 * compute.multiprocessors() / tiles);
-    }
-    return AttentionOps.isBackward(op.def()) ? BACKWARD * micros : micros;
+    return isCausal(op)
+        ? micros * (0.5 + 0.5 * Math.min(1, 2.0 * compute.multiprocessors() / tiles))
+        : micros;
+  }
+
+  /** The tiles of causal rows with the most work come first, so that turns end together. */
+  private static double generated(Op op, long rows, long heads, Compute compute) {
+    long tiles = Math.max(1, heads * Math.ceilDiv(rows, GENERATED_TILE));
+    double turns = Math.ceilDiv(tiles, compute.multiprocessors());
+    double used = tiles / (turns * compute.multiprocessors());
+    double micros = op.flops() / (1e6 * GENERATED_RATE * compute.matrixF32Rate() * used);
+    return isCausal(op)
+        ? micros * Math.max(1 / turns, 0.5 + 0.25 * compute.multiprocessors() / tiles)
+        : micros;
+  }
+
+  /** Only the caller may know whether it is. */
+  private static boolean isCausal(Op op) {
+    return op.call().arg("is_causal").integer().orElse(0L) != 0;
   }
 }

@@ -93,10 +93,10 @@ final class Preparation {
   private Runnable step(DeviceStep given) {
     return switch (given) {
       case Launch launch ->
-          launch(launch, functions.computeIfAbsent(launch.kernel(), this::load), 0);
+          launch(launch, "sm_" + architecture);
       case HopperLaunch both ->
           architecture == HOPPER
-              ? launch(both.launch(), loadForHopper(both), both.sharedBytes())
+              ? launch(both.launch(), "sm_%sa".formatted(HOPPER))
               : step(both.otherwise());
       case Copy copy -> copy(copy);
       case CopyRows copy -> copyRows(copy);
@@ -167,9 +167,10 @@ final class Preparation {
   }
 
   /**
-   * @param sharedBytes of a block, besides what the kernel's text declares
+   * @param target the architecture that the kernel is compiled for
    */
-  private Runnable launch(Launch launch, CUfunc_st function, int sharedBytes) {
+  private Runnable launch(Launch launch, String target) {
+    var function = function(launch, target);
     var words = new LongPointer(launch.words().stream().mapToLong(KernelArgument::words).sum());
     int index = 0;
     for (var word : launch.words()) {
@@ -187,7 +188,7 @@ final class Preparation {
             .blockDimX(launch.threads())
             .blockDimY(1)
             .blockDimZ(1)
-            .sharedMemBytes(sharedBytes)
+            .sharedMemBytes(launch.sharedBytes())
             .hStream(gpu.stream(launch.stream()))
             .attrs(beginsEarly);
     gpu.onClose(config::close);
@@ -200,18 +201,17 @@ final class Preparation {
     };
   }
 
-  private CUfunc_st load(Kernel kernel) {
-    return load(kernel, "sm_" + architecture);
-  }
-
-  private CUfunc_st loadForHopper(HopperLaunch both) {
+  private CUfunc_st function(Launch launch, String target) {
     var function =
-        functions.computeIfAbsent(
-            both.launch().kernel(), kernel -> load(kernel, "sm_%sa".formatted(HOPPER)));
-    check.driver(
-        cudart.cuFuncSetAttribute(
-            function, cudart.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, both.sharedBytes()),
-        "cuFuncSetAttribute");
+        functions.computeIfAbsent(launch.kernel(), kernel -> load(kernel, target));
+    if (launch.sharedBytes() > 0) {
+      check.driver(
+          cudart.cuFuncSetAttribute(
+              function,
+              cudart.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+              launch.sharedBytes()),
+          "cuFuncSetAttribute");
+    }
     return function;
   }
 

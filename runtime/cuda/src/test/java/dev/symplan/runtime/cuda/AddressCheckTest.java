@@ -134,10 +134,10 @@ class AddressCheckTest {
       }
       case HopperLaunch both -> {
         for (var launch : changed(executable, program, both.launch())) {
-          changed.add(new HopperLaunch((Launch) launch, both.sharedBytes(), both.otherwise()));
+          changed.add(new HopperLaunch((Launch) launch, both.otherwise(), both.sameBits()));
         }
         for (var launch : changed(executable, program, both.otherwise())) {
-          changed.add(new HopperLaunch(both.launch(), both.sharedBytes(), (Launch) launch));
+          changed.add(new HopperLaunch(both.launch(), (Launch) launch, both.sameBits()));
         }
       }
       case Copy copy -> {

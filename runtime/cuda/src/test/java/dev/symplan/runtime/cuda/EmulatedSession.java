@@ -49,6 +49,10 @@ final class EmulatedSession extends ExecutableSession {
   private final List<ImmutableList<ImmutableList<DeviceStep>>> steps;
   private final List<EmulatedMemory> memory = new ArrayList<>();
   private boolean backwards;
+  private boolean hopper = true;
+
+  /** Whether some step has another kernel, with other bits, for GPUs that are not Hopper. */
+  private boolean differs;
 
   private EmulatedSession(
       Executable executable,
@@ -156,6 +160,12 @@ final class EmulatedSession extends ExecutableSession {
   /** Has the threads and blocks of the next runs go the other way. */
   void turn() {
     backwards = !backwards;
+  }
+
+  /** {@return whether the next runs are those of another GPU, whose bits may differ} */
+  boolean nextGpu() {
+    hopper = !hopper;
+    return !hopper && differs;
   }
 
   @Override
@@ -331,7 +341,11 @@ final class EmulatedSession extends ExecutableSession {
       case Launch launch ->
           kernels.launch(
               launch, launch.words().stream().flatMapToLong(this::words).toArray(), backwards);
-      case DeviceStep.HopperLaunch both -> runBoth(both);
+      case DeviceStep.HopperLaunch both when both.sameBits() -> runBoth(both);
+      case DeviceStep.HopperLaunch both -> {
+        differs = true;
+        run(hopper ? both.launch() : both.otherwise());
+      }
       case Copy copy -> MemorySegment.copy(at(copy.from()), 0, at(copy.to()), 0, copy.bytes());
       case DeviceStep.CopyRows copy -> {
         for (long row = 0; row < copy.rows(); row++) {

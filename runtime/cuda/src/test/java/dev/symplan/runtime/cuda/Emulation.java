@@ -148,11 +148,14 @@ final class Emulation {
             "asm volatile\\(\"ldmatrix[^;]*trans[^;]*;[^;]*;", "read_matrices(to, from, true);")
         .replaceAll("asm volatile\\(\"ldmatrix[^;]*;[^;]*;", "read_matrices(to, from, false);")
         .replaceAll("asm volatile\\(\"cp\\.async\\.cg[^;]*;[^;]*;", "copy_chunk(to, from, bytes);")
-        .replaceAll("asm volatile\\(\"cp\\.async\\.(commit|wait)_group[^;]*;[^;]*;", "")
+        .replaceAll("asm volatile\\(\"cp\\.async\\.(commit|wait)_(group|all)[^;]*;[^;]*;", "")
         .replaceAll("asm volatile\\(\"ld\\.global\\.nc[^;]*;[^;]*;", "to = *from;")
         .replace(
             "asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));",
             "bits = rounded_to_bf16(value);")
+        .replace(
+            "asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(power) : \"f\"(exponent));",
+            "power = exp2f(exponent);")
         .replace(
             "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(value) : \"h\"(bits));",
             "value = widened_f16(bits);")

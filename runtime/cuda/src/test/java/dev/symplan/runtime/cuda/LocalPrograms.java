@@ -813,6 +813,26 @@ final class LocalPrograms {
             "o, l, s, t = aten::_scaled_dot_product_efficient_attention(q, k, v, None, True)",
             "dq, dk, dv = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, v, None,"
                 + " o, l, s, t, 0.0, [True, True, True, False])"));
+    // Several tiles of rows and of keys, with lines that are vectors and that are not.
+    texts.add(
+        program(
+            "q: f32[1, 4, 150, 20], k: f32[1, 2, 270, 20], v: f32[1, 2, 270, 72],"
+                + " m: b8[150, 270], b: f32[4, 1, 270]",
+            "a = aten::scaled_dot_product_attention(q, k, v, enable_gqa=True)",
+            "c = aten::scaled_dot_product_attention(q, k, v, None, 0.0, True, scale=-0.3,"
+                + " enable_gqa=True)",
+            "d = aten::scaled_dot_product_attention(q, k, v, m, enable_gqa=True)",
+            "e = aten::scaled_dot_product_attention(q, k, v, b, 0.0, True, enable_gqa=True)"));
+    texts.add(
+        program(
+            "q0: f32[1, 70, 2, 100], k0: f32[1, 90, 2, 100], x: f16[70, 69], y: f16[90, 69],"
+                + " w: f32[1, 1, 33, 256]",
+            "q = aten::permute(q0, [0, 2, 1, 3])",
+            "k = aten::permute(k0, [0, 2, 1, 3])",
+            "o, l, s, t = aten::_scaled_dot_product_efficient_attention(q, k, k, None, True, 0.0,"
+                + " True)",
+            "a = aten::scaled_dot_product_attention(x, y, y)",
+            "b = aten::scaled_dot_product_attention(w, w, w)"));
     return texts;
   }
 

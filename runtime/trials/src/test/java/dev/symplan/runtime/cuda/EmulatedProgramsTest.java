@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.testkit.Fuzz;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -32,25 +33,30 @@ class EmulatedProgramsTest {
           var host = Session.open(plans.get(i), new HostBackend())) {
         LocalPrograms.fill(host, i);
         host.run();
-        var first = new ArrayList<HostTensor>();
-        for (int run = 0; run < 2; run++) {
-          LocalPrograms.fill(emulated, i);
-          emulated.run();
-          LocalPrograms.compare(plans.get(i), emulated, host, texts.get(i));
-          for (int o = 0; o < emulated.outputCount(); o++) {
-            var output = emulated.output(0, o).orElseThrow().contiguous();
-            if (run == 0) {
-              first.add(output);
-            } else {
-              Bits.assertSame(
-                  output,
-                  first.get(o),
-                  "output %s, threads the other way%n%s".formatted(o, texts.get(i)));
-            }
-          }
-          emulated.turn();
+        do {
+          checkTurns(plans.get(i), emulated, host, i, texts.get(i));
+        } while (emulated.nextGpu());
+      }
+    }
+  }
+
+  private static void checkTurns(
+      Plan plan, EmulatedSession emulated, Session host, int seed, String text) {
+    var first = new ArrayList<HostTensor>();
+    for (int run = 0; run < 2; run++) {
+      LocalPrograms.fill(emulated, seed);
+      emulated.run();
+      LocalPrograms.compare(plan, emulated, host, text);
+      for (int o = 0; o < emulated.outputCount(); o++) {
+        var output = emulated.output(0, o).orElseThrow().contiguous();
+        if (run == 0) {
+          first.add(output);
+        } else {
+          Bits.assertSame(
+              output, first.get(o), "output %s, threads the other way%n%s".formatted(o, text));
         }
       }
+      emulated.turn();
     }
   }
 

@@ -12,6 +12,7 @@ import dev.symplan.ir.aten.AttentionOps;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpCall;
+import dev.symplan.planner.machine.GeneratedAttention;
 import dev.symplan.planner.machine.LibraryAttention;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
@@ -25,8 +26,8 @@ import java.util.stream.Stream;
 /**
  * Gives large attention a form for which GPUs have fast kernels. Where cuDNN has one but for the
  * bias or for where rows lie, these change: a mask of bools becomes numbers, all rows of scores get
- * their own, and operands are copied. Anything else, f32 above all, becomes products and softmax in
- * blocks; see {@link AttentionProducts}.
+ * their own, and operands are copied. What our own kernel computes stays. Anything else, above all
+ * gradients in f32, becomes products and softmax in blocks; see {@link AttentionProducts}.
  */
 public final class LowerAttention extends GraphPass {
 
@@ -116,7 +117,17 @@ public final class LowerAttention extends GraphPass {
           && op.operands().stream()
               .allMatch(value -> !value.isTensor() || value.tensor().numel() <= MAX_ELEMENTS)
           && op.call().number("dropout_p") == 0
-          && !(suitsLibrary(op) && pieces(op).isOne());
+          && !(suitsLibrary(op) && pieces(op).isOne())
+          && !suitsGenerated(op);
+    }
+
+    /** Whether our own kernel is the best there is, as cuDNN has none, whatever is changed. */
+    private static boolean suitsGenerated(Op op) {
+      var call = op.call();
+      return !AttentionOps.isBackward(op.def())
+          && GeneratedAttention.suits(
+              call.tensor("query"), call.tensor("key"), call.tensor("value"))
+          && !suitsLibraryWith(op, Optional.empty(), Lowering::inAlignedRows);
     }
 
     /** {@return whether other ops took the place of this one} */
