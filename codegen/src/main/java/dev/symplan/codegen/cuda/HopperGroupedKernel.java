@@ -307,19 +307,23 @@ final class HopperGroupedKernel {
   /** A lane has neighbours along the right, in two lines of the left. */
   private String stageSums(int pitch, int bytes, String type) {
     var dtype = product.result().type().dtype();
+    boolean pairs = isByRight() && bytes == 2;
     return IntStream.range(0, 4)
+        .filter(i -> !pairs || i % 2 == 0)
         .mapToObj(
             i -> {
               var row = i < 2 ? "row" : "(row + 8)";
               var column = i % 2 == 0 ? "column" : "(column + 1)";
+              var value = CTypes.narrow(dtype, "four[%s]".formatted(i));
+              var next = CTypes.narrow(dtype, "four[%s]".formatted(i + 1));
               return "        *(%s*)(piece + %s * %s + %s * %s) = %s;\n"
                   .formatted(
-                      type,
+                      pairs ? "unsigned" : type,
                       isByRight() ? row : column,
                       pitch,
                       isByRight() ? column : row,
                       bytes,
-                      CTypes.narrow(dtype, "four[%s]".formatted(i)));
+                      pairs ? "(unsigned)%s | (unsigned)%s << 16".formatted(value, next) : value);
             })
         .collect(Collectors.joining());
   }

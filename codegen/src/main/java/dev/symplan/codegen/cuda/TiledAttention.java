@@ -21,6 +21,8 @@ import java.util.Optional;
  * are on their way, and the other way round. Two teams of a block take tiles by turns and add up
  * their results in the end.
  *
+ * <p>Products and sums are fused by name, as kernels are compiled without contraction.
+ *
  * <p>Tiles behind the last key that a causal row sees are left out. Blocks with the most tiles come
  * first.
  */
@@ -168,7 +170,7 @@ final class TiledAttention {
               for (int j = 0; j < OF_KEYS; j++) {
                 #pragma unroll
                 for (int e = 0; e < 4; e++) {
-                  scores[i][j] += left[i].of[e] * right[j].of[e];
+                  scores[i][j] = fmaf(left[i].of[e], right[j].of[e], scores[i][j]);
                 }
               }
             }
@@ -184,7 +186,7 @@ final class TiledAttention {
             #pragma unroll
             for (int j = 0; j < OF_KEYS; j++) {
               const int k = first + own_line + 16 * j;
-              scores[i][j] = scores[i][j] * $SCALE + added[i][j];
+              scores[i][j] = fmaf(scores[i][j], $SCALE, added[i][j]);
               if (hides && (k >= ALL_KEYS || (CAUSAL && k > first_row + own_row + 8 * i))) {
                 scores[i][j] = -$INFINITY;
               }
@@ -234,7 +236,7 @@ final class TiledAttention {
                 for (int j = 0; j < OF_WIDTH; j++) {
                   #pragma unroll
                   for (int u = 0; u < UNIT; u++) {
-                    out[i][j][u] += left[i].of[e] * right[j].of[u];
+                    out[i][j][u] = fmaf(left[i].of[e], right[j].of[u], out[i][j][u]);
                   }
                 }
               }

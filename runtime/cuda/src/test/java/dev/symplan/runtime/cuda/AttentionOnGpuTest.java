@@ -221,7 +221,59 @@ class AttentionOnGpuTest {
             .formatted(dtype, batch, rows, keys, ofMask, sizesOfMask));
   }
 
-  /** Attention without a cuDNN kernel runs as products. */
+  /** Attention without a cuDNN kernel, with all that its own kernel knows. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          f32  | 1 | 4 | 4 | 512 | 512 |  64 | False | none
+          f32  | 2 | 4 | 2 | 333 | 517 | 128 | True  | none
+          f32  | 1 | 2 | 2 | 300 | 300 |  80 | True  | b8
+          f32  | 1 | 2 | 2 | 100 | 257 |  96 | False | f32
+          f32  | 1 | 2 | 1 | 200 | 200 | 256 | True  | none
+          f32  | 3 | 2 | 2 | 129 |  65 |  65 | False | f32
+          bf16 | 1 | 2 | 2 | 300 | 200 | 100 | True  | b8
+          f16  | 2 | 2 | 2 |  64 |  64 |  33 | False | none
+          """)
+  void inTiles(
+      String dtype,
+      long batch,
+      long heads,
+      long groups,
+      long rows,
+      long keys,
+      long features,
+      String causal,
+      String ofMask) {
+    boolean masked = !ofMask.equals("none");
+    agrees(
+        """
+        graph version 1
+        graph t(q: %1$s[%2$s, %3$s, %5$s, %7$s], k: %1$s[%2$s, %4$s, %6$s, %7$s], v: %1$s[%2$s, %4$s, %6$s, %7$s], m: %8$s[1, 1, %5$s, %6$s]) {
+          o = aten::scaled_dot_product_attention(q, k, v, %9$s, 0.0, %10$s, enable_gqa=True)
+          return o
+        }
+        """
+            .formatted(
+                dtype,
+                batch,
+                heads,
+                groups,
+                rows,
+                keys,
+                features,
+                masked ? ofMask : "f32",
+                masked ? "m" : "None",
+                causal),
+        kernels ->
+            assertThat(kernels)
+                .filteredOn(activity -> activity.label().equals("o"))
+                .singleElement()
+                .satisfies(activity -> assertThat(activity.kernel()).isEqualTo("generated")));
+  }
+
+  /** Gradients without a cuDNN kernel run as products, and so does the rest. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -231,6 +283,7 @@ class AttentionOnGpuTest {
           f32  | 2 | 3 |  500 | 96 | False
           f64  | 1 | 2 |  300 | 64 | True
           bf16 | 1 | 4 |  300 | 100 | True
+          f32  | 1 | 2 |  150 | 320 | True
           """)
   void asProducts(String dtype, long batch, long heads, long rows, long features, String causal) {
     agrees(

@@ -816,8 +816,8 @@ final class LocalPrograms {
     // Several tiles of rows and of keys, with lines that are vectors and that are not.
     texts.add(
         program(
-            "q: f32[1, 4, 150, 20], k: f32[1, 2, 270, 20], v: f32[1, 2, 270, 72],"
-                + " m: b8[150, 270], b: f32[4, 1, 270]",
+            "q: f32[1, 2, 70, 20], k: f32[1, 1, 150, 20], v: f32[1, 1, 150, 72],"
+                + " m: b8[70, 150], b: f32[2, 1, 150]",
             "a = aten::scaled_dot_product_attention(q, k, v, enable_gqa=True)",
             "c = aten::scaled_dot_product_attention(q, k, v, None, 0.0, True, scale=-0.3,"
                 + " enable_gqa=True)",
