@@ -68,8 +68,7 @@ public sealed interface DeviceStep {
     }
 
     Launch withShared(int bytes) {
-      return new Launch(
-          stream, kernel, blocks, threads, bytes, words, label, shares, dependent);
+      return new Launch(stream, kernel, blocks, threads, bytes, words, label, shares, dependent);
     }
 
     Launch with(ImmutableList<Share> newShares) {

@@ -397,8 +397,7 @@ final class TiledAttention {
     int ofRows = tile.rows() / ROWS_APART;
     // A multiple of 16 that is none of 32: the two rows of a warp are in different banks.
     int weightPitch = tile.keys() + (tile.keys() % 32 == 0 ? 16 : 32);
-    int ofTiles =
-        tile.keys() * (pitch() + valuePitch) + tile.rows() * weightPitch;
+    int ofTiles = tile.keys() * (pitch() + valuePitch) + tile.rows() * weightPitch;
     // A team's results, and the largest and the sum of each row.
     int ofResults = THREADS * ofRows * (ofWidth * unit + 2);
     int teamFloats = tile.teams() == 1 ? ofTiles : Math.max(ofTiles, ofResults);
@@ -462,7 +461,9 @@ final class TiledAttention {
     return Math.ceilDiv(elements, FOUR) * FOUR;
   }
 
-  /** Floats of a line of queries or keys: an odd number of vectors, so that lines differ in banks. */
+  /**
+   * Floats of a line of queries or keys: an odd number of vectors, so that lines differ in banks.
+   */
   private int pitch() {
     return FOUR * (padded(features) / FOUR | 1);
   }
@@ -470,7 +471,8 @@ final class TiledAttention {
   /** Features next to each other that a thread has: many, but not where others then have none. */
   private int unit() {
     int unit = FOUR;
-    while (unit > 1 && 4 * Math.ceilDiv(width, LINES_APART * unit) * LINES_APART * unit > 5 * width) {
+    while (unit > 1
+        && 4 * Math.ceilDiv(width, LINES_APART * unit) * LINES_APART * unit > 5 * width) {
       unit /= 2;
     }
     return unit;
@@ -517,8 +519,7 @@ final class TiledAttention {
     var log = "(sums[i] == 0 ? $INFINITY : most[i] + logf(sums[i]))";
     return "if (own_line == 0) {\n        %s = %s;\n      }"
         .formatted(
-            element(ref, List.of("b", "h", "q", "0")),
-            CTypes.narrow(ref.type().dtype(), log));
+            element(ref, List.of("b", "h", "q", "0")), CTypes.narrow(ref.type().dtype(), log));
   }
 
   private String added(TensorRef ref) {

@@ -301,10 +301,18 @@ class RewriteOptionsTest {
   @Test
   void piecesAreWrittenWhereTheyAreJoined() {
     var whole = plan(PRODUCT, RewriteOptions.OFF);
-    var split = plan(PRODUCT, CHUNK);
-    assertThat(only(split).reason()).isEqualTo(Reason.FASTER);
+    var split = plan(PRODUCT, RewriteOptions.OFF.withChunk(Mode.ON));
+    assertThat(only(split).action()).isEqualTo(Action.CHUNKED);
     assertThat(split.total()).isEqualTo(whole.total());
-    assertThat(split.reordering().given().micros()).isLessThan(whole.reordering().given().micros());
+  }
+
+  /** On four H200s, 8 pieces took 4.5 % longer than the whole (docs/performance.md). */
+  @Test
+  void aLargeProductStaysWholeUnlessAsked() {
+    var plan = plan(PRODUCT, CHUNK);
+    assertThat(collectives(plan)).containsExactly("r");
+    assertThat(only(plan).reason()).isEqualTo(Reason.NO_GAIN);
+    assertThat(only(plan).afterMicros()).isGreaterThan(only(plan).beforeMicros());
   }
 
   @Test

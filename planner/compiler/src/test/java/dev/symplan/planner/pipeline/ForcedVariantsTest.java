@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 
 /** The caller forces variants by the names that a plan has, those of pieces and of all ranks. */
 class ForcedVariantsTest {
-  /** In auto, its product is split in two on H200s. */
+  /** Its product can be split in two. */
   private static final String SPLIT =
       """
       graph version 1
@@ -79,20 +79,17 @@ class ForcedVariantsTest {
 
   @Test
   void takesTheNamesOfPieces() {
-    var usual = compile(SPLIT, Mode.AUTO, ImmutableMap.of());
+    var usual = compile(SPLIT, Mode.ON, ImmutableMap.of());
     assertThat(usual.rewrites()).extracting(r -> r.action()).containsExactly(Action.CHUNKED);
     assertThat(collectives(usual, 0))
         .hasSize(2)
         .extracting(CollectivePlan::variant)
         .doesNotContain(Variant.NCCL);
-    for (var mode : List.of(Mode.AUTO, Mode.ON)) {
-      // In auto, too, and although the pieces are then slower than the whole.
-      var plan =
-          compile(SPLIT, mode, ImmutableMap.of("r_0", Variant.NCCL, "r_1", Variant.ONE_SHOT));
-      assertThat(collectives(plan, 0))
-          .extracting(CollectivePlan::variant)
-          .containsExactly(Variant.NCCL, Variant.ONE_SHOT);
-    }
+    var plan =
+        compile(SPLIT, Mode.ON, ImmutableMap.of("r_0", Variant.NCCL, "r_1", Variant.ONE_SHOT));
+    assertThat(collectives(plan, 0))
+        .extracting(CollectivePlan::variant)
+        .containsExactly(Variant.NCCL, Variant.ONE_SHOT);
     var whole = compile(SPLIT, Mode.AUTO, ImmutableMap.of("r", Variant.NCCL));
     assertThat(collectives(whole, 0))
         .extracting(CollectivePlan::variant)

@@ -82,8 +82,7 @@ final class ArithmeticCost {
   }
 
   /** Multiprocessors take rows of queries in turns, those of a causal mask with unequal work. */
-  private static double byLibrary(
-      Op op, long rows, long features, long heads, Compute compute) {
+  private static double byLibrary(Op op, long rows, long features, long heads, Compute compute) {
     var key = op.call().tensor("key");
     long tiles = Math.max(1, heads * Math.ceilDiv(rows, TILE));
     double turns = Math.ceilDiv(tiles, compute.multiprocessors());

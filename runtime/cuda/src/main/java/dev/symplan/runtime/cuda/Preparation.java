@@ -92,8 +92,7 @@ final class Preparation {
 
   private Runnable step(DeviceStep given) {
     return switch (given) {
-      case Launch launch ->
-          launch(launch, "sm_" + architecture);
+      case Launch launch -> launch(launch, "sm_" + architecture);
       case HopperLaunch both ->
           architecture == HOPPER
               ? launch(both.launch(), "sm_%sa".formatted(HOPPER))
@@ -202,8 +201,7 @@ final class Preparation {
   }
 
   private CUfunc_st function(Launch launch, String target) {
-    var function =
-        functions.computeIfAbsent(launch.kernel(), kernel -> load(kernel, target));
+    var function = functions.computeIfAbsent(launch.kernel(), kernel -> load(kernel, target));
     if (launch.sharedBytes() > 0) {
       check.driver(
           cudart.cuFuncSetAttribute(
