@@ -269,8 +269,8 @@ class AttentionOnGpuTest {
         kernels ->
             assertThat(kernels)
                 .filteredOn(activity -> activity.label().equals("o"))
-                .singleElement()
-                .satisfies(activity -> assertThat(activity.kernel()).isEqualTo("generated")));
+                .isNotEmpty()
+                .allSatisfy(activity -> assertThat(activity.kernel()).isEqualTo("generated")));
   }
 
   /** Gradients without a cuDNN kernel run as products, and so does the rest. */

@@ -819,10 +819,9 @@ final class LocalPrograms {
             "q: f32[1, 2, 70, 20], k: f32[1, 1, 150, 20], v: f32[1, 1, 150, 72],"
                 + " m: b8[70, 150], b: f32[2, 1, 150]",
             "a = aten::scaled_dot_product_attention(q, k, v, enable_gqa=True)",
-            "c = aten::scaled_dot_product_attention(q, k, v, None, 0.0, True, scale=-0.3,"
-                + " enable_gqa=True)",
             "d = aten::scaled_dot_product_attention(q, k, v, m, enable_gqa=True)",
-            "e = aten::scaled_dot_product_attention(q, k, v, b, 0.0, True, enable_gqa=True)"));
+            "e = aten::scaled_dot_product_attention(q, k, v, b, 0.0, True, scale=-0.3,"
+                + " enable_gqa=True)"));
     texts.add(
         program(
             "q0: f32[1, 70, 2, 100], k0: f32[1, 90, 2, 100], x: f16[70, 69], y: f16[90, 69],"
