@@ -4,6 +4,7 @@ import com.google.common.base.Ascii;
 import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ConsoleCommand;
+import dev.symplan.cli.common.LaunchedRun;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Version;
 import dev.symplan.runtime.SessionOptions;

@@ -5,6 +5,7 @@ import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ConsoleCommand;
+import dev.symplan.cli.common.LaunchedRun;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
 import dev.symplan.cli.common.Outputs;
@@ -15,10 +16,14 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.simulate.Job;
+import dev.symplan.planner.simulate.Scenario;
+import dev.symplan.planner.simulate.SimulatedStep;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.bench.GraphBench;
 import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.check.TruthCheck;
 import dev.symplan.runtime.failure.RunException;
@@ -33,6 +38,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Stack;
@@ -169,6 +175,15 @@ final class RunCommand extends ConsoleCommand {
       })
   private Optional<String> profile = Optional.empty();
 
+  @Option(
+      names = "--measurements",
+      paramLabel = "N",
+      description =
+          "Then measure N times how long a run takes in the steady state, and print the median and"
+              + " the predicted time (default: 0). Several processes measure together.",
+      defaultValue = "0")
+  private int measurements;
+
   RunCommand(Console console) {
     super(console);
   }
@@ -192,6 +207,9 @@ final class RunCommand extends ConsoleCommand {
       throw usage(
           "--timeout: %s is out of range; it must be above 0 and below 1000000 seconds"
               .formatted(timeout.get()));
+    }
+    if (measurements < 0) {
+      throw usage("--measurements must not be negative");
     }
     weightsFlags.check();
     if (check && noCompare) {
@@ -266,6 +284,9 @@ final class RunCommand extends ConsoleCommand {
           inputs.fill();
           print(plan, session.profile(), profile.get());
         }
+        if (measurements > 0) {
+          measure(plan, session);
+        }
         return code;
       }
     }
@@ -301,6 +322,26 @@ final class RunCommand extends ConsoleCommand {
               .map(forBackend::forMachine)
               .orElse(forBackend)
           : forBackend;
+    }
+
+    private void measure(Plan plan, Session session) {
+      GraphBench.donated(plan)
+          .ifPresent(
+              name -> {
+                throw usage(
+                    "--measurements: '%s' is donated, so its contents are lost after the first of many runs"
+                        .formatted(name));
+              });
+      var time = GraphBench.steady(session, measurements);
+      console.print(
+          String.format(
+              Locale.ROOT,
+              "a run takes %.1f µs (median of %s; %.1f to %.1f); %.1f µs predicted\n",
+              time.median(),
+              measurements,
+              time.least(),
+              time.most(),
+              SimulatedStep.of(Scenario.of(Job.of(plan, plan.topology()))).micros()));
     }
 
     private void print(Plan plan, Profile measured, String file) {

@@ -36,12 +36,16 @@ class LaunchedHostsTest {
   @TempDir private Path folder;
 
   private List<String> run(String... args) {
+    return outputs(HOSTS, args);
+  }
+
+  private List<String> outputs(List<String> hosts, String... args) {
     var children =
         processes.launch(
             _ -> List.of(),
-            rank -> Map.of("NCCL_HOSTID", HOSTS.get(rank)),
+            rank -> Map.of("NCCL_HOSTID", hosts.get(rank)),
             Main.class,
-            HOSTS.size(),
+            hosts.size(),
             args);
     return children.stream().map(ChildProcess::rest).toList();
   }
@@ -53,6 +57,55 @@ class LaunchedHostsTest {
         .contains("planned for the hosts of the processes: 2,1\n")
         .contains("r: all_reduce as nccl")
         .contains("ok: all 3 outputs agree");
+  }
+
+  /** From the measurement of a network to a prediction that goes by it. */
+  @Test
+  void measuredNetworksPredictRuns() throws IOException {
+    var csv = folder.resolve("points.csv");
+    var measured =
+        outputs(
+            List.of("a", "b"),
+            "bench",
+            "collectives",
+            "--backend",
+            "host",
+            "--ops",
+            "all_reduce,all_gather",
+            "--sizes",
+            "1KiB,64KiB",
+            "--measurements",
+            "1",
+            "--csv",
+            csv.toString());
+    assertThat(measured.getFirst()).contains("all_reduce,nccl,bf16,65536,2,2,");
+    assertThat(measured.getLast()).isEmpty();
+    assertThat(Files.readString(csv)).contains("\nall_gather,nccl,bf16,1024,2,2,");
+
+    var target = folder.resolve("lab.json");
+    assertThat(Ran.run("calibrate", csv, "--base", "host", "-o", target).code()).isZero();
+    assertThat(Files.readString(target)).contains("\"network\"", "\"curves\"");
+    var graph =
+        Files.writeString(
+            folder.resolve("sum.graph"), GRAPH.replace("0, 1, 2", "0, 1"));
+    var run =
+        outputs(
+            List.of("a", "b"),
+            "run",
+            graph.toString(),
+            "--target",
+            target.toString(),
+            "--measurements",
+            "3");
+    assertThat(run.getFirst())
+        .contains("planned for the hosts of the processes: 2x1\n")
+        .containsPattern("a run takes [0-9.]+ µs \\(median of 3; .*\\); [0-9.]+ µs predicted\n");
+  }
+
+  @Test
+  void hostsOfDifferentSizesAreNotMeasured() {
+    assertThat(run("bench", "collectives", "--backend", "host").getFirst())
+        .contains("the hosts have different numbers of ranks (2,1)");
   }
 
   /** The user's word counts, and a plan stays as it is. */

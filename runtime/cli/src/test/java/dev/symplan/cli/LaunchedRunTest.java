@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.LaunchedRun;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;

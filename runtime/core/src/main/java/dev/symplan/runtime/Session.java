@@ -214,7 +214,7 @@ public interface Session extends AutoCloseable {
   /**
    * Measures how long a run takes in the steady state: on devices by their own clock, with as
    * little of the host in it as can be, otherwise by the host's. All processes of a session ask for
-   * the same.
+   * the same, and get the times of the slowest.
    *
    * @param runs one after the other in each measurement
    * @param measurements at least one; another one before them is not counted

@@ -1,6 +1,8 @@
 package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.runtime.launch.World;
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.stream.DoubleStream;
 
@@ -41,6 +43,25 @@ public record Timing(ImmutableList<Double> micros) {
       micros[Math.max(0, i)] = (System.nanoTime() - begin) / 1e3 / runs;
     }
     return of(micros);
+  }
+
+  /**
+   * {@return the same on all ranks: the longest of what each of them measured as its shortest time,
+   * and so on}
+   *
+   * @param world the processes, which all took as many measurements
+   */
+  public Timing slowest(World world) {
+    var own = ByteBuffer.allocate(Double.BYTES * micros.size());
+    micros.forEach(own::putDouble);
+    var all = new double[micros.size()];
+    for (var bytes : world.gather("measured times", own.array())) {
+      var times = ByteBuffer.wrap(bytes);
+      for (int i = 0; i < all.length; i++) {
+        all[i] = Math.max(all[i], times.getDouble());
+      }
+    }
+    return of(all);
   }
 
   /** {@return the upper median} */

@@ -8,6 +8,7 @@ import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
@@ -193,6 +194,13 @@ public final class BenchPrograms {
     return Compiler.forTarget(target).compile(program);
   }
 
+  /** {@return the same plan on these hosts} */
+  public static Plan plan(Program program, Target target, Hosts hosts) {
+    return Compiler.forTarget(target)
+        .with(CompileOptions.DEFAULT.withHosts(hosts))
+        .compile(program);
+  }
+
   /** {@return the plan of a program in which all collectives of a kind are of one variant} */
   public static Plan plan(Program program, Target target, Kind kind, Variant variant) {
     return Compiler.forTarget(target)
@@ -219,11 +227,17 @@ public final class BenchPrograms {
         .compile(program);
   }
 
-  /** {@return a plan in which every collective stays what it is, and nothing runs beside it} */
-  public static Plan planApart(Program program, Target target, Kind kind, Variant variant) {
+  /**
+   * {@return a plan in which every collective stays what it is, and nothing runs beside it}
+   *
+   * @param hosts the host of each rank
+   */
+  public static Plan planApart(
+      Program program, Target target, Hosts hosts, Kind kind, Variant variant) {
     return Compiler.forTarget(target)
         .with(
             CompileOptions.DEFAULT
+                .withHosts(hosts)
                 .withVariants(ImmutableMap.of(kind.text(), variant))
                 .withRewrites(RewriteOptions.OFF)
                 .withOverlap(false))

@@ -3,6 +3,7 @@ package dev.symplan.planner.calibrate;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableTable;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.CurveFit.Sample;
 import dev.symplan.planner.calibrate.Point.Subject;
 import dev.symplan.planner.cost.CostModel;
@@ -10,14 +11,18 @@ import dev.symplan.planner.machine.Compute;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Target.Barrier;
 import dev.symplan.planner.machine.Target.Contention;
+import dev.symplan.planner.machine.Target.Knots;
 import dev.symplan.planner.machine.Target.Network;
 import dev.symplan.planner.machine.Variant;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.Predicate;
+import java.util.TreeMap;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
 
 /** Fits all figures of a target except its curves. */
 final class MachineFit {
@@ -106,36 +111,68 @@ final class MachineFit {
     return OptionalDouble.of(CurveFit.round(Measurements.median(values)));
   }
 
+  /** A time of NCCL between hosts, divided by its number of hops. */
+  private record Hop(Kind kind, Sample sample) {
+    static Optional<Hop> of(Point point, double launch) {
+      if (!(point.subject() instanceof Subject.BetweenHosts(var kind, long bytes, var reach))) {
+        return Optional.empty();
+      }
+      int hops = CostModel.hops(kind, reach.domains());
+      double sent = CostModel.railBytes(kind, Variant.NCCL, bytes, reach);
+      return Optional.of(new Hop(kind, new Sample(sent / hops, after(launch, point) / hops)));
+    }
+  }
+
   /**
-   * A line through the times of NCCL between hosts, each divided by its number of hops: that leaves
-   * relative errors as they are. Points of one size alone do not tell rate and latency apart.
+   * A line through the times of all kinds for one hop, and a curve through those of each. Points of
+   * one size alone do not tell rate and latency apart.
    */
   private Network network(double launch) {
     var found = points.of(Subject.BetweenHosts.class::isInstance);
-    var samples =
-        found.stream()
-            .flatMap(point -> sample(point, launch).stream())
-            .collect(ImmutableList.toImmutableList());
-    if (samples.stream().mapToDouble(Sample::wire).distinct().count() < 2) {
+    var hops = found.stream().flatMap(point -> Hop.of(point, launch).stream()).toList();
+    var samples = hops.stream().map(Hop::sample).collect(ImmutableList.toImmutableList());
+    if (sizes(samples) < 2) {
       return base.network();
     }
     var line = LineFit.fit(samples);
     sources.put("network", points.source(found));
+    double rate =
+        line.slope() > 0 ? CurveFit.round(1 / (1e3 * line.slope())) : base.network().rate();
+    var curves = ImmutableMap.<Kind, Knots>builder();
+    for (var kind : Kind.values()) {
+      var own =
+          hops.stream()
+              .filter(hop -> hop.kind() == kind)
+              .map(Hop::sample)
+              .collect(ImmutableList.toImmutableList());
+      if (sizes(own) > 1) {
+        curves.put(kind, CurveFit.fit(medians(own), 0, rate));
+      }
+    }
     return new Network(
-        line.slope() > 0 ? CurveFit.round(1 / (1e3 * line.slope())) : base.network().rate(),
+        rate,
         CurveFit.round(line.start()),
-        base.network().windows());
+        rate,
+        base.network().windows(),
+        curves.buildOrThrow());
   }
 
-  private static Optional<Sample> sample(Point point, double launch) {
-    if (!(point.subject() instanceof Subject.BetweenHosts(var kind, long bytes, var reach))) {
-      return Optional.empty();
-    }
-    int hops = CostModel.hops(kind, reach.domains());
-    return Optional.of(
-        new Sample(
-            CostModel.railBytes(kind, Variant.NCCL, bytes, reach) / hops,
-            after(launch, point) / hops));
+  private static long sizes(List<Sample> samples) {
+    return samples.stream().mapToDouble(Sample::wire).distinct().count();
+  }
+
+  /** One sample of each size, by rising bytes. */
+  private static ImmutableList<Sample> medians(List<Sample> samples) {
+    return samples.stream()
+        .collect(
+            Collectors.groupingBy(
+                Sample::wire,
+                TreeMap::new,
+                Collectors.mapping(Sample::micros, Collectors.toList())))
+        .entrySet()
+        .stream()
+        .map(size -> new Sample(size.getKey(), Measurements.median(size.getValue())))
+        .collect(ImmutableList.toImmutableList());
   }
 
   /** One world size scales the base's barrier; two or more give a line. */

@@ -209,18 +209,30 @@ public record Target(
   /**
    * One GPU's way to other domains: its rail.
    *
-   * @param rate GB/s out of it, and as many into it
+   * @param rate GB/s that one collective gets out of it, and as many into it
    * @param latencyMicros from the start of a message to its first byte
+   * @param railRate GB/s that several collectives get together, if that is more
    * @param windows whether NCCL may use windows of memory over it, which needs adapters that GPUs
    *     can drive
+   * @param curves by kind of collective, how long NCCL takes for each hop, in place of {@code
+   *     latencyMicros} and {@code rate}; bytes are those on the rail, divided by the hops
    */
-  public record Network(double rate, double latencyMicros, boolean windows) {
+  public record Network(
+      double rate,
+      double latencyMicros,
+      double railRate,
+      boolean windows,
+      ImmutableMap<Kind, Knots> curves) {
     /** 400 Gb/s for each GPU, as published for DGX H100, H200 and B200; the latency is assumed. */
-    public static final Network NDR = new Network(50, 5, false);
+    public static final Network NDR = new Network(50, 5, 50, false, ImmutableMap.of());
 
     public Network {
       positive("network rate", rate);
       notNegative("network latency", latencyMicros);
+      if (!(railRate >= rate) || Double.isInfinite(railRate)) {
+        throw new IllegalArgumentException(
+            "a rail of %s GB/s cannot give one collective %s GB/s".formatted(railRate, rate));
+      }
     }
   }
 

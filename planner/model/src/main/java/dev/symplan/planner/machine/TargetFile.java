@@ -113,8 +113,23 @@ public final class TargetFile {
       json.writeObjectFieldStart("network");
       number(json, "gbps", target.network().rate());
       number(json, "latency_us", target.network().latencyMicros());
+      if (target.network().railRate() != target.network().rate()) {
+        number(json, "rail_gbps", target.network().railRate());
+      }
       if (target.network().windows()) {
         json.writeBooleanField("windows", true);
+      }
+      if (!target.network().curves().isEmpty()) {
+        json.writeObjectFieldStart("curves");
+        for (var kind : Kind.values()) {
+          var curve = target.network().curves().get(kind);
+          if (curve != null) {
+            json.writeObjectFieldStart(kind.text());
+            write(curve, json);
+            json.writeEndObject();
+          }
+        }
+        json.writeEndObject();
       }
       json.writeEndObject();
     }
@@ -181,21 +196,23 @@ public final class TargetFile {
         }
         json.writeEndArray();
       }
-      case Knots(var list, double rate) -> {
-        json.writeArrayFieldStart("points");
-        for (var knot : list) {
-          json.writeStartArray();
-          number(json, knot.wireBytes());
-          number(json, knot.micros());
-          json.writeEndArray();
-        }
-        json.writeEndArray();
-        number(json, "gbps", rate);
-      }
+      case Knots knots -> write(knots, json);
     }
     json.writeBooleanField("measured", curve.measured());
     json.writeStringField("source", curve.source());
     json.writeEndObject();
+  }
+
+  private static void write(Knots knots, JsonGenerator json) throws IOException {
+    json.writeArrayFieldStart("points");
+    for (var knot : knots.list()) {
+      json.writeStartArray();
+      number(json, knot.wireBytes());
+      number(json, knot.micros());
+      json.writeEndArray();
+    }
+    json.writeEndArray();
+    number(json, "gbps", knots.rate());
   }
 
   private static void link(JsonGenerator json, String name, Link link) throws IOException {

@@ -156,11 +156,33 @@ final class TargetFileReader {
   }
 
   private static Network network(Json json) {
-    json.only(ImmutableSet.of("gbps", "latency_us", "windows"));
+    json.only(ImmutableSet.of("gbps", "latency_us", "rail_gbps", "windows", "curves"));
+    double rate = positive(json.get("gbps"));
     return new Network(
-        positive(json.get("gbps")),
+        rate,
         notNegative(json.get("latency_us")),
-        json.find("windows").map(Json::bool).orElse(false));
+        json.find("rail_gbps").map(rail -> atLeast(rail, rate)).orElse(rate),
+        json.find("windows").map(Json::bool).orElse(false),
+        json.find("curves").map(TargetFileReader::networkCurves).orElse(ImmutableMap.of()));
+  }
+
+  private static double atLeast(Json json, double least) {
+    double value = positive(json);
+    if (value < least) {
+      throw json.wrong("this is less than gbps", "one collective cannot get more than all together");
+    }
+    return value;
+  }
+
+  private static ImmutableMap<Kind, Knots> networkCurves(Json json) {
+    var curves = ImmutableMap.<Kind, Knots>builder();
+    json.fields()
+        .forEach(
+            (name, curve) -> {
+              curve.only(ImmutableSet.of("points", "gbps"));
+              curves.put(kind(name, curve), knots(curve));
+            });
+    return curves.buildOrThrow();
   }
 
   private static Barrier barrier(Json json) {
@@ -231,18 +253,9 @@ final class TargetFileReader {
 
   private static void checkKinds(Json curves) {
     for (var kind : curves.fields().entrySet()) {
-      var known = Kind.ofText(kind.getKey());
-      if (known.isEmpty()) {
-        throw kind.getValue()
-            .wrongName(
-                "unknown collective '%s'".formatted(kind.getKey()),
-                "known: "
-                    + Arrays.stream(Kind.values())
-                        .map(Kind::text)
-                        .collect(Collectors.joining(", ")));
-      }
+      var known = kind(kind.getKey(), kind.getValue());
       for (var variant : kind.getValue().fields().entrySet()) {
-        var variants = Variant.ofKind(known.get());
+        var variants = Variant.ofKind(known);
         if (Variant.ofText(variant.getKey()).filter(variants::contains).isEmpty()) {
           throw variant
               .getValue()
@@ -253,6 +266,18 @@ final class TargetFileReader {
         }
       }
     }
+  }
+
+  private static Kind kind(String name, Json value) {
+    return Kind.ofText(name)
+        .orElseThrow(
+            () ->
+                value.wrongName(
+                    "unknown collective '%s'".formatted(name),
+                    "known: "
+                        + Arrays.stream(Kind.values())
+                            .map(Kind::text)
+                            .collect(Collectors.joining(", "))));
   }
 
   private static ImmutableList<Curve> curveList(Json json) {

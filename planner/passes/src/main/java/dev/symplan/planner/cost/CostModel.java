@@ -9,6 +9,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Launches;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Target.Knots;
 import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
@@ -49,8 +50,15 @@ public final class CostModel {
    * @param fixed before its data is on the rails
    * @param rail on a rail that nothing else uses
    * @param latency after the last data has left
+   * @param share the share of the rail's rate that it has there
    */
-  public record Crossing(double within, double fixed, double rail, double latency) {
+  public record Crossing(
+      double within, double fixed, double rail, double latency, double share) {
+    /** {@return a collective within a domain} */
+    public static Crossing within(double micros) {
+      return new Crossing(micros, 0, 0, 0, 0);
+    }
+
     /** {@return the time of the collective by itself} */
     public double micros() {
       return Math.max(within, fixed + rail) + latency;
@@ -62,11 +70,26 @@ public final class CostModel {
    * above}
    */
   public Crossing crossing(Kind kind, Variant variant, long bytes, Reach reach) {
+    var network = target.network();
+    double sent = railBytes(kind, variant, bytes, reach);
+    int hops = hops(kind, reach.domains());
+    var curve =
+        variant == Variant.NCCL
+            ? Optional.ofNullable(network.curves().get(kind))
+            : Optional.<Knots>empty();
+    double latency = hops * curve.map(c -> c.micros(0)).orElse(network.latencyMicros());
+    double rail =
+        curve
+            .map(c -> hops * c.micros(sent / hops) - latency)
+            .orElse(sent / (1e3 * network.rate()));
     return new Crossing(
         transferMicros(kind, variant, bytes, reach.ranks()),
         fixedMicros(variant, reach.ranks()),
-        railBytes(kind, variant, bytes, reach) / (1e3 * target.network().rate()),
-        target.network().latencyMicros() * hops(kind, reach.domains()));
+        rail,
+        latency,
+        curve.isEmpty() && network.railRate() == network.rate()
+            ? 1
+            : Math.min(1, sent / (1e3 * Math.max(1e-3, rail) * network.railRate())));
   }
 
   /**

@@ -122,7 +122,7 @@ public record Job(
         costs.transferMicros(
             collective.kind(), collective.variant(), bytes, collective.operands().size(), reach);
     double maker = work.makerMicros(plan.steps().indexOf(new Step.Start(k)));
-    return new Crossing(costs.behindMicros(micros, maker), 0, 0, 0);
+    return Crossing.within(costs.behindMicros(micros, maker));
   }
 
   private static CompileException wrong(RankPlan plan, String message) {

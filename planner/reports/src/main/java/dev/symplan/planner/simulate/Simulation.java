@@ -28,8 +28,8 @@ import java.util.function.ToDoubleFunction;
  * Carries out the steps of all ranks at predicted times, as {@link
  * dev.symplan.planner.cost.Timeline} does for one: compute runs step by step, a stream runs one
  * collective at a time. In addition, a collective begins when the last of its ranks has come to it,
- * and collectives that are on a rail at the same time have equal shares of it. One that is slowed
- * down on one rail waits on the others.
+ * and collectives that are on a rail at the same time have equal shares of it, but no more than each
+ * has alone. One that is slowed down on one rail waits on the others.
  *
  * <p>One player stands for all ranks of a kind.
  */
@@ -279,10 +279,10 @@ final class Simulation {
   private void share() {
     var users = users();
     for (var flow : sending) {
-      flow.rate = Double.POSITIVE_INFINITY;
+      flow.rate = flow.crossing.share() < 1 ? 1 : Double.POSITIVE_INFINITY;
       for (int kind : flow.players.asList()) {
         double rail = scenario.rail(players.get(kind).rank);
-        flow.rate = Math.min(flow.rate, rail / users[kind]);
+        flow.rate = Math.min(flow.rate, rail / (users[kind] * flow.crossing.share()));
       }
       int version = ++flow.version;
       at(clock + flow.left / flow.rate, () -> sent(flow, version));

@@ -19,8 +19,11 @@ import picocli.CommandLine.Option;
 
 @Command(
     name = "collectives",
-    description =
-        "Measure every variant of the chosen collectives at the chosen sizes, each alone.")
+    description = {
+      "Measure every variant of the chosen collectives at the chosen sizes, each alone.",
+      "If a launcher (torchrun, mpirun, srun) has started several processes, each has a rank. If they"
+          + " are on several hosts, only NCCL is measured."
+    })
 final class BenchCollectivesCommand extends ConsoleCommand {
   private static final String DRAWING = "the plot";
 
@@ -45,6 +48,11 @@ final class BenchCollectivesCommand extends ConsoleCommand {
   @Option(names = "--svg", paramLabel = "FILE", description = "Draw the times to this file.")
   private Optional<Path> svg = Optional.empty();
 
+  @Option(
+      names = "--insecure",
+      description = "In several processes: let other hosts join without a secret, as for run.")
+  private boolean insecure;
+
   BenchCollectivesCommand(Console console) {
     super(console);
   }
@@ -57,8 +65,9 @@ final class BenchCollectivesCommand extends ConsoleCommand {
     var wanted = flags.wanted(kinds);
     svg.ifPresent(flags::requireNotCsv);
     svg.ifPresent(file -> AtomicFile.check(file, DRAWING));
-    return flags.measure(
+    return flags.measureLaunched(
         console,
+        insecure,
         run -> {
           for (var kind : kinds) {
             for (var dtype : dtypes) {
@@ -68,7 +77,7 @@ final class BenchCollectivesCommand extends ConsoleCommand {
           var points = run.points();
           svg.ifPresent(
               file -> AtomicFile.write(file, BenchPlot.svg(points, run.bench().target()), DRAWING));
-          console.print(BenchTable.text(points, run.bench().target()));
+          run.print(BenchTable.text(points, run.bench().target()));
           return run.code();
         });
   }

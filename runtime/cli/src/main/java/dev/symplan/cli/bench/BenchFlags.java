@@ -7,17 +7,26 @@ import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Heading;
+import dev.symplan.cli.common.LaunchedRun;
 import dev.symplan.cli.common.Outputs;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.Point;
 import dev.symplan.planner.calibrate.PointWriter;
 import dev.symplan.planner.calibrate.Points;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.bench.Bench;
+import dev.symplan.runtime.failure.RunException;
+import dev.symplan.runtime.launch.Launch;
+import dev.symplan.runtime.launch.LaunchEnvironment;
+import dev.symplan.runtime.launch.World;
 import dev.symplan.runtime.tensor.Elements;
 import java.nio.file.Path;
 import java.time.LocalDate;
@@ -102,22 +111,39 @@ final class BenchFlags {
     private final Bench bench;
 
     private Run(
-        BenchDevice device, Target planned, int ranks, Console console, Optional<LineFile> file) {
+        BenchDevice device,
+        SessionOptions options,
+        Target planned,
+        Hosts hosts,
+        Console console,
+        Optional<LineFile> file) {
       this.console = console;
       this.file = file;
       header = device.header(spec.root());
       bench =
           new Bench(
               device.backend(),
+              options,
               planned,
-              ranks,
+              hosts,
               measurements,
               device.name(),
               LocalDate.now(ZoneOffset.UTC).toString(),
               this::found,
-              (what, why) -> console.progress("%s: %s".formatted(what, why.getMessage())));
+              (what, why) -> {
+                if (options.world().isPresent()) {
+                  // The others wait for this process, or have failed with it.
+                  throw why;
+                }
+                console.progress("%s: %s".formatted(what, why.getMessage()));
+              });
       header.forEach(line -> console.print("# " + line + "\n"));
       file.ifPresent(f -> f.append(PointWriter.header(header)));
+    }
+
+    /** Prints what was found, where this process speaks for all. */
+    void print(String text) {
+      console.print(text);
     }
 
     /** {@return the bench, which writes each time down at once} */
@@ -155,6 +181,26 @@ final class BenchFlags {
    * @throws ParameterException when an option is wrong
    */
   int measure(Console console, ToIntFunction<Run> work) {
+    return measure(console, Optional.empty(), work);
+  }
+
+  /**
+   * The same in the processes that a launcher has started, one for each rank, if it has. Rank 0
+   * writes for all.
+   *
+   * @param insecure whether processes of other hosts may join without a secret
+   */
+  int measureLaunched(Console console, boolean insecure, ToIntFunction<Run> work) {
+    return measure(
+        console,
+        Launch.AUTO
+            .environment(System.getenv())
+            .map(known -> known.withAccess(known.access().withInsecure(insecure))),
+        work);
+  }
+
+  private int measure(
+      Console console, Optional<LaunchEnvironment> launched, ToIntFunction<Run> work) {
     if (givenRanks.isPresent() && givenRanks.get() < 2) {
       throw usage("--ranks must be at least 2: one rank has no peer to communicate with");
     }
@@ -165,27 +211,84 @@ final class BenchFlags {
       throw usage("--measurements must be at least 1");
     }
     var chosen = Backends.named(backend, spec);
-    Backends.requireOneProcess("bench", System.getenv());
+    if (launched.isEmpty()) {
+      Backends.requireOneProcess("bench", System.getenv());
+    }
     if (!Backends.isUsable(chosen, console)) {
       return ExitCode.NO_DEVICE;
     }
     var device = BenchDevice.of(chosen);
+    if (launched.isPresent()) {
+      return LaunchedRun.call(
+          launched.get(),
+          SessionOptions.DEFAULT,
+          console,
+          (joined, own) -> measure(device, joined, joined.world().orElseThrow(), own, work));
+    }
     int ranks = givenRanks.orElseGet(device::ranks);
     if (ranks < 2) {
       throw usage(
           "this machine has only one GPU, which has no peer to communicate with; --backend host"
               + " needs no GPU");
     }
-    var planned =
-        target
-            .map(name -> CompileFlags.target(name, "--target", spec))
-            .orElseGet(() -> device.target(ranks));
-    var file = csv.map(LineFile::create);
+    var planned = target(device, ranks);
+    return measure(
+        device,
+        SessionOptions.DEFAULT,
+        planned,
+        Topology.of(ranks, planned).placement(),
+        console,
+        csv,
+        work);
+  }
+
+  private int measure(
+      BenchDevice device,
+      SessionOptions joined,
+      World world,
+      Console console,
+      ToIntFunction<Run> work) {
+    if (givenRanks.isPresent() && givenRanks.get() != world.size()) {
+      throw new RunException(
+          "--ranks is %s, but there are %s"
+              .formatted(givenRanks.get(), Units.count(world.size(), "process")));
+    }
+    var hosts = world.placement();
+    if (hosts.sizes().stream().distinct().count() > 1) {
+      throw new RunException(
+          "the hosts have different numbers of ranks (%s), for which a target has no times: start as many processes on each"
+              .formatted(hosts.text()));
+    }
+    return measure(
+        device,
+        joined,
+        target(device, hosts.most()),
+        hosts,
+        console,
+        csv.filter(_ -> world.rank() == 0),
+        work);
+  }
+
+  private int measure(
+      BenchDevice device,
+      SessionOptions options,
+      Target planned,
+      Hosts hosts,
+      Console console,
+      Optional<Path> output,
+      ToIntFunction<Run> work) {
+    var file = output.map(LineFile::create);
     try {
-      return work.applyAsInt(new Run(device, planned, ranks, console, file));
+      return work.applyAsInt(new Run(device, options, planned, hosts, console, file));
     } finally {
       file.ifPresent(LineFile::close);
     }
+  }
+
+  private Target target(BenchDevice device, int ranks) {
+    return target
+        .map(name -> CompileFlags.target(name, "--target", spec))
+        .orElseGet(() -> device.target(ranks));
   }
 
   /** Refuses to draw where times are written. */

@@ -1,12 +1,16 @@
 package dev.symplan.runtime.bench;
 
 import dev.symplan.ir.DType;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchPrograms;
 import dev.symplan.planner.calibrate.Point;
 import dev.symplan.planner.calibrate.Point.Subject;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Topology;
+import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.Plan;
@@ -32,7 +36,9 @@ import java.util.function.Predicate;
  * own.
  *
  * @param backend the backend that runs them
+ * @param options of the sessions; with a world, each process has a rank, and all do the same
  * @param target whose planner makes the plans, and says which variants there are
+ * @param hosts the host of each rank
  * @param measurements of each time
  * @param device the device that points name
  * @param date the date that points name
@@ -41,8 +47,9 @@ import java.util.function.Predicate;
  */
 public record Bench(
     Backend backend,
+    SessionOptions options,
     Target target,
-    int ranks,
+    Hosts hosts,
     int measurements,
     String device,
     String date,
@@ -57,6 +64,10 @@ public record Bench(
   /** Products are measured in so many runs each: they take long. */
   private static final int PRODUCT_RUNS = 10;
 
+  private int ranks() {
+    return hosts.ranks();
+  }
+
   /** The host's time for a run. */
   public record Step(Timing wall, Timing device) {}
 
@@ -64,16 +75,18 @@ public record Bench(
   public record Chunks(Timing product, Timing whole, Timing chunked, int pieces) {}
 
   /**
-   * Measures every variant of a collective that there is.
+   * Measures every variant of a collective that there is; between hosts, NCCL.
    *
    * @param sizes bytes of one rank's operand; rounded down to whole elements for each rank
    */
   public void collectives(Kind kind, DType dtype, List<Long> sizes, Predicate<Variant> wanted) {
     var bySize = new TreeMap<Variant, Map<Long, Integer>>();
     for (long bytes : sizes) {
-      var program = BenchPrograms.collective(kind, dtype, bytes, ranks);
-      for (var verdict : BenchPrograms.verdicts(BenchPrograms.plan(program, target))) {
-        if (verdict.reason().eligible() && wanted.test(verdict.variant())) {
+      var program = BenchPrograms.collective(kind, dtype, bytes, ranks());
+      for (var verdict : BenchPrograms.verdicts(BenchPrograms.plan(program, target, hosts))) {
+        if (verdict.reason().eligible()
+            && wanted.test(verdict.variant())
+            && (reach().isWithinDomain() || verdict.variant() == Variant.NCCL)) {
           bySize
               .computeIfAbsent(verdict.variant(), _ -> new LinkedHashMap<>())
               .put(bytes, runs(verdict));
@@ -88,6 +101,19 @@ public record Bench(
             measure(kind, variant, dtype, group, runs);
           }
         });
+  }
+
+  /** How the ranks of the only group lie; those of one process are on one host. */
+  private Reach reach() {
+    return options.world().isEmpty()
+        ? Reach.within(ranks())
+        : Topology.ofHosts(hosts, target).reach(ProcessGroup.world("g", ranks()));
+  }
+
+  private Subject subject(Kind kind, Variant variant, long bytes) {
+    return reach().isWithinDomain()
+        ? new Subject.Collective(kind, variant, bytes, ranks())
+        : new Subject.BetweenHosts(kind, bytes, reach());
   }
 
   private static List<List<Long>> each(Set<Long> sizes) {
@@ -117,7 +143,11 @@ public record Bench(
     try (var session =
         open(
             BenchPrograms.planApart(
-                BenchPrograms.collectives(kind, dtype, sizes, ranks), target, kind, variant))) {
+                BenchPrograms.collectives(kind, dtype, sizes, ranks()),
+                target,
+                hosts,
+                kind,
+                variant))) {
       session.run();
       for (int i = 0; i < sizes.size(); i++) {
         long bytes = sizes.get(i);
@@ -125,7 +155,7 @@ public record Bench(
         var label = BenchPrograms.label(i);
         measure(
             "%s %s of %s".formatted(kind, variant.text(), Units.count(bytes, "byte")),
-            new Subject.Collective(kind, variant, bytes, ranks),
+            subject(kind, variant, bytes),
             dtype,
             () ->
                 sizes.size() == 1
@@ -152,8 +182,8 @@ public record Bench(
     if (compute.isEmpty()) {
       return;
     }
-    var gather = BenchPrograms.collective(Kind.ALL_GATHER, dtype, bytes, ranks);
-    var both = BenchPrograms.productBesideGather(dtype, size, bytes, ranks);
+    var gather = BenchPrograms.collective(Kind.ALL_GATHER, dtype, bytes, ranks());
+    var both = BenchPrograms.productBesideGather(dtype, size, bytes, ranks());
     for (var verdict : BenchPrograms.verdicts(BenchPrograms.plan(gather, target))) {
       var variant = verdict.variant();
       if (!verdict.reason().eligible() || !wanted.test(variant)) {
@@ -183,7 +213,7 @@ public record Bench(
         () -> {
           var timing =
               time(
-                  BenchPrograms.plan(BenchPrograms.product(dtype, size, ranks), target),
+                  BenchPrograms.plan(BenchPrograms.product(dtype, size, ranks()), target),
                   PRODUCT_RUNS);
           last[0] = timing.median();
           return timing;
@@ -193,10 +223,10 @@ public record Bench(
 
   /** {@return a product whose result is reduced, whole and in pieces} */
   public Chunks chunks(DType dtype, long size) {
-    var program = BenchPrograms.productThenReduce(dtype, size, ranks);
+    var program = BenchPrograms.productThenReduce(dtype, size, ranks());
     var chunked = BenchPrograms.plan(program, target, true);
     return new Chunks(
-        time(BenchPrograms.plan(BenchPrograms.product(dtype, size, ranks), target), PRODUCT_RUNS),
+        time(BenchPrograms.plan(BenchPrograms.product(dtype, size, ranks()), target), PRODUCT_RUNS),
         time(BenchPrograms.plan(program, target, false), PRODUCT_RUNS),
         time(chunked, PRODUCT_RUNS),
         chunked.rankPlans().getFirst().collectives().size());
@@ -206,7 +236,7 @@ public record Bench(
    * {@return the time from call to return of so many products and all_reduces, and the device's}
    */
   public Step step(int products, int runs) {
-    try (var session = open(BenchPrograms.plan(BenchPrograms.chain(products, ranks), target))) {
+    try (var session = open(BenchPrograms.plan(BenchPrograms.chain(products, ranks()), target))) {
       return new Step(
           Timing.ofHost(runs, measurements, session::run), session.time(runs, measurements));
     }
@@ -227,10 +257,10 @@ public record Bench(
         dtype,
         () -> {
           var one =
-              time(BenchPrograms.planUnfused(BenchPrograms.kernels(1, ranks), target), MAX_RUNS);
+              time(BenchPrograms.planUnfused(BenchPrograms.kernels(1, ranks()), target), MAX_RUNS);
           var many =
               time(
-                  BenchPrograms.planUnfused(BenchPrograms.kernels(kernels, ranks), target),
+                  BenchPrograms.planUnfused(BenchPrograms.kernels(kernels, ranks()), target),
                   MAX_RUNS);
           return Timing.of(
               many.micros().stream()
@@ -243,7 +273,7 @@ public record Bench(
         dtype,
         () ->
             time(
-                BenchPrograms.plan(BenchPrograms.copy(dtype, bytes, ranks), target), PRODUCT_RUNS));
+                BenchPrograms.plan(BenchPrograms.copy(dtype, bytes, ranks()), target), PRODUCT_RUNS));
     var _ = product(dtype, size);
   }
 
@@ -278,6 +308,6 @@ public record Bench(
   }
 
   private BenchSessions sessions() {
-    return new BenchSessions(backend, SessionOptions.DEFAULT);
+    return new BenchSessions(backend, options);
   }
 }

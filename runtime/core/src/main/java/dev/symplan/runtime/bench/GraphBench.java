@@ -112,6 +112,12 @@ public record GraphBench(
     }
   }
 
+  /** {@return the time of a run, of as many as take long enough to be measured} */
+  public static Timing steady(Session session, int measurements) {
+    double one = session.time(1, 1).median();
+    return session.time((int) Math.clamp(LONG_ENOUGH / one, 1, MAX_RUNS), measurements);
+  }
+
   /** {@return the types of what the plan's ops multiply} */
   private ImmutableSet<DType> factors() {
     return plan.rankPlans().stream()

@@ -11,6 +11,7 @@ import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.Signature;
 import dev.symplan.runtime.Timing;
+import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.failure.Failure;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.PlanAgreement;
@@ -134,6 +135,12 @@ final class HostSession extends ExecutableSession {
       close();
       throw e;
     }
+  }
+
+  @Override
+  public Timing time(int runs, int measurements) {
+    var timing = super.time(runs, measurements);
+    return world.map(timing::slowest).orElse(timing);
   }
 
   private void agree(Executable executable) {

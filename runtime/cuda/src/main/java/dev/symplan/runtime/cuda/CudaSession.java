@@ -356,7 +356,8 @@ final class CudaSession extends ExecutableSession {
             measured[Math.max(0, i)] = slowest / times / launches;
           }
         });
-    return Timing.of(measured);
+    var timing = Timing.of(measured);
+    return world.map(timing::slowest).orElse(timing);
   }
 
   @Override

@@ -7,6 +7,7 @@ import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchPrograms;
+import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.runtime.profile.Profile.Activity;
 import dev.symplan.runtime.profile.ProfileTable;
@@ -43,6 +44,7 @@ class ProfiledVariantsOnGpuTest {
         BenchPrograms.planApart(
             BenchPrograms.collectives(kind, DType.F32, sizes, ranks),
             GroupProgram.ROOMY,
+            Topology.of(ranks, GroupProgram.ROOMY).placement(),
             kind,
             variant);
     try (var session = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10))) {

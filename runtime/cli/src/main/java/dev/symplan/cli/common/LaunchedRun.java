@@ -1,7 +1,5 @@
-package dev.symplan.cli;
+package dev.symplan.cli.common;
 
-import dev.symplan.cli.common.Console;
-import dev.symplan.cli.common.ExitCode;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.failure.Failure;
@@ -19,7 +17,7 @@ import java.util.function.ToIntBiFunction;
  * A command in one of several processes: rank 0 speaks for all, all exit with the same code, and
  * where one fails, all others stop and say why.
  */
-final class LaunchedRun {
+public final class LaunchedRun {
   private static final Duration TIMEOUT = Duration.ofSeconds(30);
 
   /** How long the news of a failure may take to come back. */
@@ -39,7 +37,7 @@ final class LaunchedRun {
    * @param work the work of this process, with the others and a console that is silent except on
    *     rank 0
    */
-  static int call(
+  public static int call(
       LaunchEnvironment environment,
       SessionOptions options,
       Console console,
