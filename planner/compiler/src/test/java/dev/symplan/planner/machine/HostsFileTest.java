@@ -33,6 +33,19 @@ class HostsFileTest {
     assertThat(HostsFile.read(file("a 65536")).sizes().asList()).containsExactly(65_536);
   }
 
+  /** Of Open MPI and MPICH, and of Slurm with a line for each rank. */
+  @ParameterizedTest
+  @CsvSource({
+    "'a slots=8|b slots = 4 max_slots=8', '8,4'",
+    "'a:8|b : 4', '8,4'",
+    "'a|b', '2x1'",
+    "'a|a|b  # last|', '2,1'",
+    "'b|a|b|a', '[0, 2], [1, 3]'"
+  })
+  void readsTheFilesOfLaunchers(String text, String hosts) {
+    assertThat(HostsFile.read(file(text.replace('|', '\n'))).text()).isEqualTo(hosts);
+  }
+
   @ParameterizedTest
   @CsvSource({
     "'', 'hosts.txt', the file lists no host",
@@ -42,6 +55,13 @@ class HostsFileTest {
     "'a 0', 'hosts.txt:1:3', '0' is not a number of ranks",
     "'a -1', 'hosts.txt:1:3', '-1' is not a number of ranks",
     "'a 8 9', 'hosts.txt:1:3', '8 9' is not a number of ranks",
+    "'a slots=x', 'hosts.txt:1:3', 'slots=x' is not a number of ranks",
+    "'a slot=8', 'hosts.txt:1:3', 'slot=8' is not a number of ranks",
+    "'a slots=8 max_slots=', 'hosts.txt:1:3', 'slots=8 max_slots=' is not a number of ranks",
+    "'a: 0', 'hosts.txt:1:4', '0' is not a number of ranks",
+    "' :8', 'hosts.txt:1:2', ':8' is not the name of a host and a number of ranks",
+    "'a:', 'hosts.txt:1:1', 'a:' is not the name of a host and a number of ranks",
+    "'a 99999999999', 'hosts.txt:1:3', '99999999999' is not a number of ranks",
     "'a 8|# b|a 8', 'hosts.txt:3:1', host 'a' is already on line 1",
     "'a 65536|b 1', 'hosts.txt:2:3', the hosts have more than 65536 ranks"
   })

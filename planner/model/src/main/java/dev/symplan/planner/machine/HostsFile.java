@@ -11,22 +11,32 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.text.SourceReader;
 import java.nio.file.Path;
-import java.util.HashMap;
-import java.util.Map;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Optional;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Files that list hosts in the order of their ranks: on each line a name and a number of ranks. A
- * comment runs from {@code #} to the end of its line.
+ * Files that list hosts in the order of their ranks: on each line a name and a number of ranks, as
+ * {@code gpu01 8}, {@code gpu01 slots=8} (Open MPI) or {@code gpu01:8} (MPICH); or only names, one
+ * line for each rank (Slurm). A comment runs from {@code #} to the end of its line.
  */
 public final class HostsFile {
-  private static final Pattern LINE = Pattern.compile("(\\s*)(\\S+)(?:(\\s+)(\\S.*?))?\\s*");
+  private static final Pattern LINE =
+      Pattern.compile("(\\s*)([^\\s:]+)(?:(\\s*:\\s*|\\s+)(\\S.*?))?\\s*");
+
+  /** Open MPI's files may also limit the ranks that {@code mpirun --oversubscribe} starts. */
+  private static final Pattern SLOTS =
+      Pattern.compile("(?:slots\\s*=\\s*)?([0-9]+)(?:\\s+max[-_]slots\\s*=\\s*[0-9]+)?");
+
+  /** A line that lists a host. */
+  private record Line(String name, Span at, Optional<Span> count, int ranks) {}
 
   private final SourceFile file;
-  private final ImmutableIntArray.Builder hosts = ImmutableIntArray.builder();
-  private final Map<String, Integer> lines = new HashMap<>();
-  private int ranks;
+  private final List<Line> lines = new ArrayList<>();
 
   private HostsFile(SourceFile file) {
     this.file = file;
@@ -51,40 +61,63 @@ public final class HostsFile {
     for (var line : Splitter.on('\n').split(file.text())) {
       line(++number, line.replaceFirst("#.*", ""));
     }
-    var all = hosts.build();
-    if (all.isEmpty()) {
+    if (lines.isEmpty()) {
       throw wrong(Span.ofFile(file), "the file lists no host");
     }
-    return Hosts.filled(all);
+    boolean counted = lines.stream().anyMatch(line -> line.count().isPresent());
+    var numbers = new LinkedHashMap<String, Line>();
+    var ofRank = ImmutableIntArray.builder();
+    int ranks = 0;
+    for (var line : lines) {
+      var name = line.name();
+      @Nullable Line before = numbers.putIfAbsent(name, line);
+      if (counted && before != null) {
+        throw wrong(
+            line.at(),
+            "host '%s' is already on line %s".formatted(name, before.at().line()));
+      }
+      if (counted && line.count().isEmpty()) {
+        throw wrong(line.at(), "host '%s' has no number of ranks".formatted(name));
+      }
+      if (line.ranks() > ProcessGroup.MAX_RANKS - ranks) {
+        throw wrong(
+            line.count().orElse(line.at()),
+            "the hosts have more than %s ranks".formatted(ProcessGroup.MAX_RANKS));
+      }
+      ranks += line.ranks();
+      int host = before == null ? numbers.size() - 1 : List.copyOf(numbers.keySet()).indexOf(name);
+      IntStream.range(0, line.ranks()).forEach(_ -> ofRank.add(host));
+    }
+    return new Hosts(ofRank.build());
   }
 
   private void line(int number, String line) {
     var match = LINE.matcher(line);
-    if (!match.matches()) {
+    if (line.isBlank()) {
       return;
+    }
+    if (!match.matches()) {
+      int start = line.length() - line.stripLeading().length();
+      throw wrong(
+          new Span(file, number, start + 1, line.strip().length()),
+          "'%s' is not the name of a host and a number of ranks".formatted(line.strip()));
     }
     var name = match.group(2);
     int column = match.group(1).length() + 1;
     var at = new Span(file, number, column, name.length());
-    @Nullable Integer before = lines.putIfAbsent(name, number);
-    if (before != null) {
-      throw wrong(at, "host '%s' is already on line %s".formatted(name, before));
-    }
     @Nullable String text = match.group(4);
     if (text == null) {
-      throw wrong(at, "host '%s' has no number of ranks".formatted(name));
+      lines.add(new Line(name, at, Optional.empty(), 1));
+      return;
     }
     int start = column + name.length() + match.group(3).length();
     var count = new Span(file, number, start, text.length());
-    @Nullable Integer own = Ints.tryParse(text);
+    var slots = SLOTS.matcher(text);
+    @Nullable Integer own = slots.matches() ? Ints.tryParse(slots.group(1)) : null;
     if (own == null || own < 1) {
       throw wrong(count, "'%s' is not a number of ranks".formatted(text));
     }
-    if (own > ProcessGroup.MAX_RANKS - ranks) {
-      throw wrong(count, "the hosts have more than %s ranks".formatted(ProcessGroup.MAX_RANKS));
-    }
-    ranks += own;
-    hosts.add(own);
+    lines.add(new Line(name, at, Optional.of(count), own));
   }
 
   private static CompileException wrong(Span at, String message) {
@@ -93,6 +126,7 @@ public final class HostsFile {
             DiagnosticCode.BAD_OPTION,
             at,
             message,
-            "each line has the name of a host and its number of ranks: gpu01 8"));
+            "each line has the name of a host and its number of ranks: gpu01 8, gpu01 slots=8 or"
+                + " gpu01:8; or all lines have only names, one line for each rank"));
   }
 }

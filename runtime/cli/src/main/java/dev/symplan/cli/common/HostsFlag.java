@@ -20,7 +20,8 @@ public final class HostsFlag {
       paramLabel = "HOSTS|FILE",
       description = {
         "How many ranks each host has: 4x8 (four hosts of 8), 8,4 (two hosts), or a file with the"
-            + " name and the number of ranks of one host on each line. Ranks fill hosts in order;"
+            + " name and the number of ranks of one host on each line (gpu01 8, as well as the"
+            + " files of Open MPI, MPICH and Slurm). Ranks fill hosts in order;"
             + " otherwise, list the ranks of each host: '[0, 2], [1, 3]', '[0:16:2], [1:16:2]'"
             + " (default: as many on each host as the target has GPUs; for run, the hosts on which"
             + " torchrun, mpirun or srun has started processes)."
