@@ -197,6 +197,12 @@ class CalibrateTest {
     var found = fit(text.toString(), Target.H200_X8).target();
     assertThat(found.network().rate()).isCloseTo(12.5, within(0.01));
     assertThat(found.network().latencyMicros()).isCloseTo(21, within(0.1));
+    assertThat(found.network().curves())
+        .containsOnlyKeys(Kind.ALL_REDUCE, Kind.ALL_GATHER, Kind.ALL_TO_ALL);
+    double between = truth.transferMicros(Kind.ALL_GATHER, Variant.NCCL, 3 << 20, 1, reach);
+    assertThat(
+            new CostModel(found).transferMicros(Kind.ALL_GATHER, Variant.NCCL, 3 << 20, 1, reach))
+        .isCloseTo(between, within(0.01 * between));
     assertThat(found.sources().get("network")).startsWith("points.csv: 15 points");
     assertThat(found.curves())
         .isEqualTo(fit("kind,micros\nlaunch,0.85\n", Target.H200_X8).target().curves());

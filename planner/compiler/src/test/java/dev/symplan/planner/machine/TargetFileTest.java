@@ -52,6 +52,17 @@ class TargetFileTest {
     return Target.names();
   }
 
+  @Test
+  void networksWithCurvesReadAsTheSame() {
+    var network =
+        """
+        "network": {"gbps": 2, "latency_us": 9, "rail_gbps": 4, "curves":
+          {"all_gather": {"points": [[8, 3], [1000, 9]], "gbps": 1}}}""";
+    var target = read(OWN.replace("\"gpus\": 2", network));
+    assertThat(target.network().curves()).containsOnlyKeys(Kind.ALL_GATHER);
+    assertThat(read(TargetFile.toJson(target)).network()).isEqualTo(target.network());
+  }
+
   @ParameterizedTest
   @MethodSource("builtIn")
   void writtenTargetsReadAsTheSame(String name) {
@@ -108,6 +119,8 @@ class TargetFileTest {
           "nccl": "2.30.7" | "nccl": "2.30" | 7:11: | expected three numbers
           "gpus": 2 | "gpus": 0 | 6:11: | not a whole number from 1
           "gpus": 2 | "gpus": "two" | 6:11: | this is not a number
+          "gpus": 2 | "network": {"gbps": 2, "latency_us": 9, "rail_gbps": 1} | 6:56: | less than gbps
+          "gpus": 2 | "network": {"gbps": 2, "latency_us": 9, "curves": {"sum": {}}} | 6:54: | known: all_reduce
           "gpus": 2 | "gpu": 2 | 6:3: | unknown field 'gpu'
           "gpus": 2 | "gpus": 2, "gpus": 3 | 6:20: | Duplicate field
           "gpus": 2, | "gpus": 2 | 7:3: | expecting comma

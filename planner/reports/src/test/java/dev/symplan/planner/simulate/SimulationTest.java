@@ -42,16 +42,20 @@ class SimulationTest {
   private static final Target TARGET = target(0);
 
   private static Target target(double contention) {
+    return target(contention, "");
+  }
+
+  private static Target target(double contention, String network) {
     return TargetFile.read(
         new SourceFile(
             "slow.json",
             """
             {"format": "symplan-target", "version": 3, "name": "slow", "base": "h200x4",
              "gpus": 2, "launch_us": 2, "kernel_us": 3, "memory_gbps": 1000,
-             "network": {"gbps": 10, "latency_us": 5},
+             "network": {"gbps": 10, "latency_us": 5%2$s},
              "sm_contention": {"compute": %1$s, "transfer": %1$s}}
             """
-                .formatted(contention)));
+                .formatted(contention, network)));
   }
 
   /** Ranks 0 and 1 are on one host, 2 and 3 on the other; each pair has a rank of both. */
@@ -100,7 +104,12 @@ class SimulationTest {
   }
 
   private static Plan one(String group) {
+    return one(group, TARGET);
+  }
+
+  private static Plan one(String group, Target target) {
     return plan(
+        target,
         """
         graph g(x: f32[1048576]) {
           h = aten::neg(x)
@@ -183,6 +192,27 @@ class SimulationTest {
     assertThat(step.gpus()).hasSize(1);
     isAbout(gpu.rail(), RAIL_OF_Y + RAIL_OF_ALL);
     isAbout(gpu.shared(), 2 * RAIL_OF_ALL);
+  }
+
+  /** A rail that one collective uses half of has room for a second one, but not on half of it. */
+  @Test
+  void collectivesShareOnlyWhatOneCannotUseAlone() {
+    var plan = two(target(0, ", \"rail_gbps\": 20"));
+    var apart = SimulatedStep.of(scenario(plan));
+    isAbout(apart.collectives().get(0).micros(), LAUNCH + RAIL_OF_Y + HOPS);
+    isAbout(apart.collectives().get(1).micros(), LAUNCH + RAIL_OF_ALL + HOPS);
+    var halves = SimulatedStep.of(scenario(plan).withRail(0, 0.5));
+    isAbout(halves.collectives().get(1).micros(), LAUNCH + 2 * RAIL_OF_ALL + HOPS);
+  }
+
+  /** A curve per hop, of which an all_reduce between two domains has two. */
+  @Test
+  void curvesOfTheNetworkCount() {
+    var curve =
+        ", \"curves\": {\"all_reduce\": {\"points\": [[0, 7], [%s, 107]], \"gbps\": 1}}"
+            .formatted(BYTES_OF_X);
+    var step = SimulatedStep.of(scenario(one("pairs", target(0, curve))));
+    isAbout(step.collectives().getFirst().micros(), LAUNCH + 2 * (7 + 100 / 2.0));
   }
 
   /**
