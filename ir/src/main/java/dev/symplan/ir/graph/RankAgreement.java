@@ -16,6 +16,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.CollectiveSpec.Role;
+import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Collection;
@@ -29,10 +30,11 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Checks that the per-rank versions of a graph can run together: inputs and outputs of the same
- * kinds, and where their ranks meet, the same collectives in the same order on tensors of the same
- * types, in groups of the same size ({@link Meetings}). Local code may differ, and so may the names
- * of groups, the sizes of inputs and outputs, and collectives in which the ranks do not meet.
+ * Checks that the per-rank versions of a graph can run together: where their ranks meet, the same
+ * collectives in the same order on tensors of the same types, in groups of the same size ({@link
+ * Meetings}). Local code may differ, and so may the names of groups, inputs and outputs, and
+ * collectives in which the ranks do not meet. If the versions are several graphs that are planned
+ * together, inputs and outputs have the same kinds, too, and differ only in their sizes.
  *
  * <p>What ranks send each other in an {@code all_to_all} may differ from rank to rank, but what one
  * sends the other must take. That can be wrong even where all ranks run one graph.
@@ -73,7 +75,7 @@ public final class RankAgreement {
 
   private void check(List<Graph> versions) {
     var first = versions.getFirst();
-    for (var other : versions) {
+    for (var other : severalGraphs(versions) ? versions : List.<Graph>of()) {
       if (!kinds(first.inputs()).equals(kinds(other.inputs()))) {
         report(other.span(), first.span(), "the ranks' inputs differ");
         return;
@@ -89,6 +91,12 @@ public final class RankAgreement {
         && MeetingOrder.check(versions, meetings, sink)) {
       checkExchanges(versions, collectives, meetings);
     }
+  }
+
+  /** Whether the versions are several graphs that are planned together, whose borders are alike. */
+  private static boolean severalGraphs(List<Graph> versions) {
+    return versions.stream()
+        .anyMatch(graph -> graph.ops().stream().anyMatch(op -> op.def().has(OpTrait.BORDER)));
   }
 
   private void checkExchanges(

@@ -126,7 +126,7 @@ final class PrintedValues implements Reference.Observer {
   /** Keeps inputs as they are before the run, which may write into them. */
   void keepInputs(Session session) {
     for (int rank : session.localRanks()) {
-      for (int i = 0; i < session.inputNames().size(); i++) {
+      for (int i = 0; i < session.inputNames(rank).size(); i++) {
         var name = graph(rank).inputs().get(i).name();
         if (names.contains(name)) {
           var tensor = session.input(rank, i);
@@ -183,7 +183,7 @@ final class PrintedValues implements Reference.Observer {
 
   private Optional<HostTensor> output(Session session, int rank, String name) {
     var graph = graph(rank);
-    for (int i = 0; i < session.outputCount(); i++) {
+    for (int i = 0; i < session.outputCount(rank); i++) {
       if (graph.outputs().get(i) instanceof Arg.Ref(Value value)
           && value.name().equals(name)
           && !isInput(graph, name)) {

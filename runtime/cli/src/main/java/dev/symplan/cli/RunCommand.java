@@ -415,7 +415,7 @@ final class RunCommand extends ConsoleCommand {
           session.localRanks().stream()
               .map(
                   rank ->
-                      IntStream.range(0, session.outputCount())
+                      IntStream.range(0, session.outputCount(rank))
                           .mapToObj(i -> session.output(rank, i))
                           .toList())
               .toList(),

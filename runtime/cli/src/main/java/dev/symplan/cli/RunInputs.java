@@ -33,7 +33,7 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
 
   private void makeUp() {
     for (int rank : session.localRanks()) {
-      for (int i = 0; i < session.inputNames().size(); i++) {
+      for (int i = 0; i < session.inputNames(rank).size(); i++) {
         if (!weights.fill(session, plan, rank, i)) {
           int index = i;
           session.input(rank, i).ifPresent(tensor -> makeUp(tensor, rank, index));
@@ -48,7 +48,7 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
         tensor,
         seed,
         rank,
-        session.inputNames().get(index),
+        session.inputNames(rank).get(index),
         InputNeeds.of(graph, graph.inputs().get(index)));
   }
 
@@ -67,7 +67,7 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
     }
     var tensor = HostTensor.allocate(input.tensor());
     weights
-        .tensor(session.inputNames().get(index), rank)
+        .tensor(session.inputNames(rank).get(index), rank)
         .ifPresentOrElse(tensor::copyFrom, () -> makeUp(tensor, rank, index));
     return Optional.of(tensor);
   }

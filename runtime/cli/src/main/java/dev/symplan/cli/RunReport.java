@@ -148,7 +148,7 @@ final class RunReport {
       var checks =
           Maps.uniqueIndex(
               OutputCheck.of(plan, session, rank, expected.get(rank)), OutputCheck::index);
-      for (int i = 0; i < session.outputCount(); i++) {
+      for (int i = 0; i < session.outputCount(rank); i++) {
         var leftBy = plan.forRank(rank).graph().unspecifiedBy(i);
         var check = checks.get(i);
         if (leftBy.isPresent()) {

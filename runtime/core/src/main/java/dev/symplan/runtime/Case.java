@@ -48,7 +48,7 @@ public final class Case {
     for (int rank : session.localRanks()) {
       var file = folder.resolve("rank" + rank + ".inputs.safetensors");
       var tensors = Safetensors.read(file);
-      for (int i = 0; i < session.inputNames().size(); i++) {
+      for (int i = 0; i < session.inputNames(rank).size(); i++) {
         var name = "in" + i;
         if (!tensors.containsKey(name)
             && (weights.fill(session, plan, rank, i) || constants.fill(session, plan, rank, i))) {
@@ -56,7 +56,7 @@ public final class Case {
         }
         var input = session.input(rank, i);
         if (input.isPresent()) {
-          var called = "input '%s'".formatted(session.inputNames().get(i));
+          var called = "input '%s'".formatted(session.inputNames(rank).get(i));
           input.get().copyFrom(tensor(file, tensors, name, input.get().type(), called));
         }
       }
@@ -141,7 +141,7 @@ public final class Case {
   /** {@return the tensors of one rank's outputs, named as in a case} */
   public static ImmutableMap<String, HostTensor> outputs(Session session, int rank) {
     var tensors = ImmutableMap.<String, HostTensor>builder();
-    for (int i = 0; i < session.outputCount(); i++) {
+    for (int i = 0; i < session.outputCount(rank); i++) {
       Optional<HostTensor> output = session.output(rank, i);
       if (output.isPresent()) {
         tensors.put("out" + i, output.get());

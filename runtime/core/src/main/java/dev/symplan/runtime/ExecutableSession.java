@@ -61,13 +61,13 @@ public abstract class ExecutableSession implements Session {
   }
 
   @Override
-  public final ImmutableList<String> inputNames() {
-    return program(0).inputNames();
+  public final ImmutableList<String> inputNames(int rank) {
+    return program(rank).inputNames();
   }
 
   @Override
-  public final int outputCount() {
-    return program(0).outputs().size();
+  public final int outputCount(int rank) {
+    return program(rank).outputs().size();
   }
 
   @Override
@@ -160,7 +160,7 @@ public abstract class ExecutableSession implements Session {
         && ref.filter(input -> input.type().space() == MemorySpace.DONATED).isPresent()) {
       throw new IllegalStateException(
           "input '%s' was donated to a graph that has run, so graph '%s' may use its memory; run the rest, or restart()"
-              .formatted(inputNames().get(index), graphs.get(next).name()));
+              .formatted(inputNames(rank).get(index), graphs.get(next).name()));
     }
     return inputMemory(rank, index);
   }
@@ -202,7 +202,7 @@ public abstract class ExecutableSession implements Session {
   @Override
   public final void bindInput(int rank, int index, HostTensor tensor) {
     requireOpen();
-    var name = "input '%s' of rank %s".formatted(inputNames().get(index), rank);
+    var name = "input '%s' of rank %s".formatted(inputNames(rank).get(index), rank);
     requireBindable(name, index < graphs.get(next).firstInput());
     var ref = program(rank).inputs().get(index);
     if (ref.isEmpty() || ref.get().arena() != ArenaKind.EXTERNAL_INPUT) {

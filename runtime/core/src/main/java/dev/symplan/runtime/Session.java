@@ -57,11 +57,21 @@ public interface Session extends AutoCloseable {
     return ImmutableSortedSet.copyOf(IntStream.range(0, ranks()).iterator());
   }
 
-  /** {@return the names of the graph's inputs} */
-  ImmutableList<String> inputNames();
+  /** {@return the names of the inputs of a rank's graph} */
+  ImmutableList<String> inputNames(int rank);
 
-  /** {@return the number of the graph's outputs} */
-  int outputCount();
+  /** {@return the same of rank 0; only stages of a pipeline have others} */
+  default ImmutableList<String> inputNames() {
+    return inputNames(0);
+  }
+
+  /** {@return the number of the outputs of a rank's graph} */
+  int outputCount(int rank);
+
+  /** {@return the same of rank 0; only stages of a pipeline have others} */
+  default int outputCount() {
+    return outputCount(0);
+  }
 
   /**
    * {@return the memory of an input, to be filled: in the arena where the input is planned, else
@@ -75,10 +85,11 @@ public interface Session extends AutoCloseable {
    * @throws IllegalArgumentException when no tensor input is called so
    */
   default HostTensor input(int rank, String name) {
-    int index = inputNames().indexOf(name);
+    int index = inputNames(rank).indexOf(name);
     if (index < 0) {
       throw new IllegalArgumentException(
-          "no input has the name '%s'; inputs: %s".formatted(name, inputNames()));
+          "no input of rank %s has the name '%s'; inputs: %s"
+              .formatted(rank, name, inputNames(rank)));
     }
     return input(rank, index)
         .orElseThrow(() -> new IllegalArgumentException("'" + name + "' is not a tensor"));

@@ -109,8 +109,7 @@ public final class Weights {
         .inputs()
         .forEach(
             (input, entry) -> {
-              if (!plan.forRank(0).graph().inputs().stream()
-                  .anyMatch(value -> value.name().equals(input))) {
+              if (!inputs(plan).contains(input)) {
                 throw entry
                     .json()
                     .wrongName(
@@ -143,10 +142,7 @@ public final class Weights {
   }
 
   private static Weights byName(Checkpoint checkpoint, Plan plan) {
-    var inputs =
-        plan.forRank(0).graph().inputs().stream()
-            .map(Value::name)
-            .collect(ImmutableSet.toImmutableSet());
+    var inputs = inputs(plan);
     var sources = new HashMap<String, Source>();
     for (var name : checkpoint.names()) {
       var found = checkpoint.find(name).orElseThrow();
@@ -157,6 +153,14 @@ public final class Weights {
       }
     }
     return new Weights(ImmutableMap.copyOf(sources));
+  }
+
+  /** The names of the inputs of all ranks. */
+  private static ImmutableSet<String> inputs(Plan plan) {
+    return plan.rankPlans().stream()
+        .flatMap(own -> own.graph().inputs().stream())
+        .map(Value::name)
+        .collect(ImmutableSet.toImmutableSet());
   }
 
   /** {@return the inputs that have a tensor here} */
@@ -190,21 +194,33 @@ public final class Weights {
   }
 
   private void check(Plan plan) {
+    var known = inputs(plan);
+    sources.forEach(
+        (name, source) -> {
+          if (!known.contains(name)) {
+            throw matchesNone(source);
+          }
+        });
     for (int rank = 0; rank < plan.worldSize(); rank++) {
-      var inputs = new HashMap<String, Value>();
-      plan.forRank(rank).graph().inputs().forEach(input -> inputs.put(input.name(), input));
-      for (var source : sources.entrySet()) {
-        check(source.getValue(), inputs.get(source.getKey()), rank);
+      for (var input : plan.forRank(rank).graph().inputs()) {
+        @Nullable Source source = sources.get(input.name());
+        if (source != null) {
+          check(source, input, rank);
+        }
       }
     }
   }
 
-  private static void check(Source source, @Nullable Value input, int rank) {
-    if (input == null || !input.isTensor()) {
-      throw wrong(
-          source.file(),
-          "tensor '%s' does not match any input of the graph".formatted(source.tensor()),
-          "tensors must be named after inputs, or a weights.json must say which input takes which");
+  private static CompileException matchesNone(Source source) {
+    return wrong(
+        source.file(),
+        "tensor '%s' does not match any input of the graph".formatted(source.tensor()),
+        "tensors must be named after inputs, or a weights.json must say which input takes which");
+  }
+
+  private static void check(Source source, Value input, int rank) {
+    if (!input.isTensor()) {
+      throw matchesNone(source);
     }
     var type = input.tensor();
     var part = source.ofRank().apply(rank).type();
@@ -233,7 +249,7 @@ public final class Weights {
   /** Gives all inputs of this process that have a tensor here theirs, as {@link #fill} does one. */
   public void fill(Session session, Plan plan) {
     for (int rank : session.localRanks()) {
-      for (int i = 0; i < session.inputNames().size(); i++) {
+      for (int i = 0; i < session.inputNames(rank).size(); i++) {
         var _ = fill(session, plan, rank, i);
       }
     }
@@ -246,7 +262,7 @@ public final class Weights {
    * @return whether there is a tensor for it
    */
   public boolean fill(Session session, Plan plan, int rank, int index) {
-    var tensor = tensor(session.inputNames().get(index), rank);
+    var tensor = tensor(session.inputNames(rank).get(index), rank);
     if (tensor.isEmpty()) {
       return false;
     }

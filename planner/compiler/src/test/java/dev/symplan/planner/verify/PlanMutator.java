@@ -323,7 +323,10 @@ public final class PlanMutator {
 
   /** Makes one step of two that stand next to each other. */
   private void fuse(List<Step> steps) {
-    int i = random.nextInt(Math.max(1, steps.size() - 1));
+    if (steps.size() < 2) {
+      throw new IllegalArgumentException("no two steps");
+    }
+    int i = random.nextInt(steps.size() - 1);
     var ops = ops(steps.remove(i));
     ops.addAll(ops(steps.remove(i)));
     steps.add(i, new Step.Fused(ImmutableIntArray.copyOf(ops)));

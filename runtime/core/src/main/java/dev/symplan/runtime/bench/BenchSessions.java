@@ -49,7 +49,7 @@ record BenchSessions(Backend backend, SessionOptions options) {
   private static void makeUp(Session session, Plan plan, Weights weights) {
     for (int rank : session.localRanks()) {
       var graph = plan.forRank(rank).graph();
-      for (int i = 0; i < session.inputNames().size(); i++) {
+      for (int i = 0; i < session.inputNames(rank).size(); i++) {
         if (weights.fill(session, plan, rank, i)) {
           continue;
         }
@@ -59,7 +59,7 @@ record BenchSessions(Backend backend, SessionOptions options) {
               tensor.get(),
               SEED,
               rank,
-              session.inputNames().get(i),
+              session.inputNames(rank).get(i),
               InputNeeds.of(graph, graph.inputs().get(i)));
         }
       }

@@ -29,7 +29,7 @@ public record OutputCheck(int index, TensorType type, TensorDiff difference, DTy
     var graph = plan.forRank(rank).graph();
     var rounding = Rounding.of(graph);
     var checks = ImmutableList.<OutputCheck>builder();
-    for (int i = 0; i < session.outputCount(); i++) {
+    for (int i = 0; i < session.outputCount(rank); i++) {
       if (expected.get(i).isPresent() && graph.unspecifiedBy(i).isEmpty()) {
         var actual = session.output(rank, i).orElseThrow();
         checks.add(

@@ -158,7 +158,7 @@ public final class TruthCheck {
       for (int rank = 0; rank < graphs.size(); rank++) {
         int self = rank;
         inputs.add(
-            IntStream.range(0, session.inputNames().size())
+            IntStream.range(0, session.inputNames(self).size())
                 .mapToObj(i -> session.input(self, i).map(TruthCheck::widened))
                 .toList());
       }

@@ -123,14 +123,14 @@ record MeshProgram(int hosts, int local) {
   }
 
   static void fill(Session session, int rank, long seed) {
-    for (int i = 0; i < session.inputNames().size(); i++) {
+    for (int i = 0; i < session.inputNames(rank).size(); i++) {
       SeededInputs.fill(
-          session.input(rank, i).orElseThrow(), seed, rank, session.inputNames().get(i));
+          session.input(rank, i).orElseThrow(), seed, rank, session.inputNames(rank).get(i));
     }
   }
 
   static List<HostTensor> outputs(Session session, int rank) {
-    return IntStream.range(0, session.outputCount())
+    return IntStream.range(0, session.outputCount(rank))
         .mapToObj(i -> Programs.copy(session.output(rank, i).orElseThrow()))
         .toList();
   }

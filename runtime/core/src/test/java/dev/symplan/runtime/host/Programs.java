@@ -33,7 +33,7 @@ final class Programs {
   /** Fills every float input with numbers of its own. */
   static void fillInputs(Session session, Random random) {
     for (int rank = 0; rank < session.ranks(); rank++) {
-      for (int i = 0; i < session.inputNames().size(); i++) {
+      for (int i = 0; i < session.inputNames(rank).size(); i++) {
         session.input(rank, i).ifPresent(tensor -> fill(tensor, random));
       }
     }
@@ -76,7 +76,7 @@ final class Programs {
     var expected = Reference.evaluate(graphs, plan.groups(), session::input);
     session.run();
     for (int rank = 0; rank < session.ranks(); rank++) {
-      for (int i = 0; i < session.outputCount(); i++) {
+      for (int i = 0; i < session.outputCount(rank); i++) {
         assertThat(
                 same(
                     session.output(rank, i).orElseThrow(),
@@ -90,7 +90,7 @@ final class Programs {
   /** Fills all inputs with powers of two, whose sums, averages and products are exact. */
   static void fillExactly(Session session, Random random) {
     for (int rank = 0; rank < session.ranks(); rank++) {
-      for (int i = 0; i < session.inputNames().size(); i++) {
+      for (int i = 0; i < session.inputNames(rank).size(); i++) {
         session.input(rank, i).ifPresent(tensor -> fillExactly(tensor, random));
       }
     }
