@@ -99,6 +99,8 @@ class UsageTest {
         "--output|''|'--output': '' is not a path",
         "--dump-dir|''|'--dump-dir': '' is not a path",
         "--target|''|--target: '' is neither a target nor a file",
+        "--hosts|''|--hosts: '' is neither a list of ranks on hosts",
+        "--hosts|99999x99999|--hosts: '99999x99999': more than 65536 ranks",
         "--variant|all_reduce|Value for option '--variant' (OP=NAME) should be in KEY=VALUE format",
       })
   void saysWhatIsWrongWithAValue(String option, String value, String message) {

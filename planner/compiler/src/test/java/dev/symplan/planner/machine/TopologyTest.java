@@ -62,8 +62,6 @@ class TopologyTest {
         "4X8",
         "8 4",
         "-1",
-        "65537",
-        "9x9999",
         "[]",
         "[0",
         "[0]]",
@@ -78,6 +76,12 @@ class TopologyTest {
       })
   void otherTextIsNot(String text) {
     assertThat(Hosts.parse(text)).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"65537", "9x9999", "65536, 1"})
+  void noJobHasMoreRanks(String text) {
+    assertThatThrownBy(() -> Hosts.parse(text)).hasMessage("more than 65536 ranks");
   }
 
   @Test
@@ -97,6 +101,7 @@ class TopologyTest {
           [0:4:2],[1:4:2]         | [0, 2], [1, 3] | 0 1 0 1
           [2, 1, 4] , [0], [3]    | [1, 2, 4], [0], [3] | 1 0 0 2 0
           [0:3], [3]              | 3,1 | 0 0 0 1
+          3, 1                    | 3,1 | 0 0 0 1
           """)
   void ranksOfEachHost(String text, String written, String hosts) {
     var topology = topology(text);

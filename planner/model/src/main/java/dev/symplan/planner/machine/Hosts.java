@@ -57,9 +57,10 @@ public record Hosts(ImmutableIntArray ofRank) {
   /**
    * {@return the hosts by a text: {@code 4x8} (four hosts of eight ranks), {@code 8,4}, or the
    * ranks of each host, {@code [0, 2], [1, 3]}, with slices as in {@code [0:8:2]}; empty if it is
-   * none of these, or has more ranks than a job can have}
+   * none of these}
    *
-   * @throws IllegalArgumentException when lists leave a rank out, or name one twice
+   * @throws IllegalArgumentException when lists leave a rank out, or name one twice, or when there
+   *     are more ranks than a job can have
    */
   public static Optional<Hosts> parse(String text) {
     return text.startsWith("[") ? lists(text) : sizes(text).map(Hosts::filled);
@@ -68,7 +69,7 @@ public record Hosts(ImmutableIntArray ofRank) {
   private static Optional<ImmutableIntArray> sizes(String text) {
     var sizes = ImmutableIntArray.builder();
     long ranks = 0;
-    for (var item : Splitter.on(',').split(text)) {
+    for (var item : Splitter.on(',').trimResults().split(text)) {
       var match = ITEM.matcher(item);
       if (!match.matches()) {
         return Optional.empty();
@@ -77,7 +78,8 @@ public record Hosts(ImmutableIntArray ofRank) {
       int each = Integer.parseInt(match.group(2));
       ranks += (long) count * each;
       if (ranks > ProcessGroup.MAX_RANKS) {
-        return Optional.empty();
+        throw new IllegalArgumentException(
+            "more than %s ranks".formatted(ProcessGroup.MAX_RANKS));
       }
       for (int i = 0; i < count; i++) {
         sizes.add(each);

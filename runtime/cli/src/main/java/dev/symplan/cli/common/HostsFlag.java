@@ -69,7 +69,7 @@ public final class HostsFlag {
           command.commandLine(), "--hosts: '%s': %s".formatted(text, e.getMessage()), e);
     }
     var file = Path.of(text);
-    if (!Files.exists(file)) {
+    if (text.isBlank() || !Files.exists(file)) {
       throw new ParameterException(
           command.commandLine(),
           ("--hosts: '%s' is neither a list of ranks on hosts, such as 4x8, 8,4 or [0, 2], [1, 3],"

@@ -129,6 +129,8 @@ final class Joining {
 
   private World connect(Optional<Store> store, InetAddress keeper) {
     var retry = FIRST_RETRY;
+    // The last answer, which says more than that later nobody listens.
+    var answer = Optional.<String>empty();
     while (true) {
       String problem;
       boolean isFinal = false;
@@ -158,6 +160,7 @@ final class Joining {
             reply.reason().isEmpty()
                 ? "the program that listens there does not know the secret"
                 : reply.reason();
+        answer = Optional.of(problem);
         isFinal = reply.answer() == Answer.NEVER;
       } catch (IOException e) {
         problem = e.getMessage() == null ? e.toString() : e.getMessage();
@@ -171,7 +174,7 @@ final class Joining {
                     environment.host(),
                     environment.port(),
                     Units.duration(timeout),
-                    problem));
+                    answer.orElse(problem)));
       }
       Waiting.sleep(retry);
       retry = retry.multipliedBy(2).compareTo(LAST_RETRY) < 0 ? retry.multipliedBy(2) : LAST_RETRY;

@@ -338,7 +338,11 @@ public record LaunchEnvironment(
       }
       int port = number(name, launcher, 1) + (name.equals(STORE_PORT) ? 0 : 1);
       if (port > LAST_PORT) {
-        throw new RunException("%s is %s, which is not a valid port".formatted(name, value(name)));
+        throw new RunException(
+            port == LAST_PORT + 1 && !name.equals(STORE_PORT)
+                ? "%s is %s, and the port after it does not exist: set %s to the port of Symplan's store"
+                    .formatted(name, value(name), STORE_PORT)
+                : "%s is %s, which is not a valid port".formatted(name, value(name)));
       }
       return port;
     }

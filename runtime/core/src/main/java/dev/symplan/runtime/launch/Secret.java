@@ -75,6 +75,9 @@ public final class Secret {
   private static String read(String name) {
     try {
       var file = Path.of(name);
+      if (Files.isDirectory(file)) {
+        throw new RunException("%s: '%s' is a directory, not a file".formatted(TOKEN_FILE, name));
+      }
       // The file behind a link counts: Kubernetes mounts secrets as links.
       var mode = Files.getPosixFilePermissions(file);
       var owners = EnumSet.of(PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE);

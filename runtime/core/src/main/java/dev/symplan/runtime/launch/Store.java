@@ -78,6 +78,7 @@ final class Store implements AutoCloseable {
   private final String[] hosts;
   private final boolean[] left;
   private Optional<Failure> failure = Optional.empty();
+  private volatile Optional<String> turnedAway = Optional.empty();
 
   private Store(ServerSocket listener, Handshake expected, Secret secret, Duration silence) {
     this.listener = listener;
@@ -132,6 +133,11 @@ final class Store implements AutoCloseable {
             "rank 0 cannot listen on port %s: %s".formatted(address.getPort(), e.getMessage()), e);
       }
     }
+  }
+
+  /** {@return how the last process differed that was not let in; empty if all were} */
+  Optional<String> turnedAway() {
+    return turnedAway;
   }
 
   /** {@return where rank 0 itself finds it} */
@@ -196,6 +202,7 @@ final class Store implements AutoCloseable {
     Reply.challenge(challenge).write(introduction.out());
     var proofs = Proofs.of(secret, guest, challenge);
     if (!Handshake.readCode(introduction.in()).equals(proofs.ofProcess())) {
+      turnedAway = Optional.of("another secret");
       return refused(
           Answer.LATER,
           "rank 0 there has another secret: %s or %s must be the same for all processes; or another run has this port"
@@ -239,12 +246,14 @@ final class Store implements AutoCloseable {
 
   private Optional<Reply> refusal(Handshake guest) {
     if (guest.size() != expected.size()) {
+      turnedAway = Optional.of("a WORLD_SIZE of " + guest.size());
       return refused(
           Answer.LATER,
           "the run there has %s, not %s"
               .formatted(Units.count(expected.size(), "process"), guest.size()));
     }
     if (!guest.job().equals(expected.job())) {
+      turnedAway = Optional.of("another job's name");
       return refused(Answer.LATER, "another run has this port");
     }
     return guest.rank() < 0 || guest.rank() >= expected.size()

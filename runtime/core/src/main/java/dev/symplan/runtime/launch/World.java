@@ -195,13 +195,17 @@ public final class World implements AutoCloseable {
         missing.add(rank);
       }
     }
-    return "rank %s waited more than %s for rank%s %s (%s)"
+    return "rank %s waited more than %s for rank%s %s (%s)%s"
         .formatted(
             rank(),
             Units.duration(timeout),
             missing.size() == 1 ? "" : "s",
             missing.stream().map(Object::toString).collect(Collectors.joining(", ")),
-            what);
+            what,
+            store
+                .flatMap(Store::turnedAway)
+                .map(how -> "; a process with %s was not let in".formatted(how))
+                .orElse(""));
   }
 
   /**

@@ -58,7 +58,9 @@ class SecretTest {
   @Test
   void aFolderIsRefused() {
     var variables = Map.of(Secret.TOKEN_FILE, folder.toString());
-    assertThatThrownBy(() -> Secret.of(variables)).isInstanceOf(RunException.class);
+    assertThatThrownBy(() -> Secret.of(variables))
+        .isInstanceOf(RunException.class)
+        .hasMessageEndingWith("is a directory, not a file");
   }
 
   @Test

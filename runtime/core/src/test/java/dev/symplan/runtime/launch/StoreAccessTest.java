@@ -10,6 +10,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -104,6 +105,40 @@ class StoreAccessTest {
                 .hasMessageContaining("rank 0 there has another secret: SYMPLAN_TOKEN");
           }
         });
+  }
+
+  /** Both sides say it: the others may be on a host that nobody looks at. */
+  @Test
+  void rankZeroSaysWhyOthersAreMissing() {
+    var other = StoreAccess.DEFAULT.withSecret(Secret.of("what strangers believe", "here"));
+    var stranger =
+        CompletableFuture.runAsync(
+            () -> assertThatThrownBy(() -> join(1, other, SHORT)).isInstanceOf(RunException.class),
+            threads);
+    assertThatThrownBy(() -> join(0, KNOWN, SHORT.plus(SHORT)))
+        .hasMessageEndingWith("(hosts); a process with another secret was not let in");
+    stranger.join();
+  }
+
+  /** That rank 0 is gone says less than what it said before. */
+  @Test
+  void theReasonThatRankZeroGaveIsKept() throws IOException {
+    try (var keeper = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+      Thread.ofVirtual()
+          .start(
+              () -> {
+                try (keeper;
+                    var socket = keeper.accept()) {
+                  Handshake.Reply.refusal(Handshake.Answer.LATER, "the reason")
+                      .write(new DataOutputStream(socket.getOutputStream()));
+                  socket.shutdownOutput();
+                  socket.getInputStream().readAllBytes();
+                } catch (IOException e) {
+                  throw new UncheckedIOException(e);
+                }
+              });
+      assertThatThrownBy(() -> join(1, KNOWN, SHORT)).hasMessageEndingWith("the reason");
+    }
   }
 
   @Test
