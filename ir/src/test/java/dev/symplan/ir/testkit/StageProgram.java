@@ -13,7 +13,8 @@ import java.util.stream.IntStream;
 
 /**
  * A random program whose ranks run stages with different collectives, inputs and outputs. Some
- * collectives are between stages, on hosts with different numbers of ranks. Sums of ones and twos are exact in it.
+ * collectives are between stages, on hosts with different numbers of ranks. Sums of ones and twos
+ * are exact in it.
  *
  * @param hosts by rank, the number of its host
  * @param text the program

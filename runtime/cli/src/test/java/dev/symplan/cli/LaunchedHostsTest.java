@@ -85,9 +85,7 @@ class LaunchedHostsTest {
     var target = folder.resolve("lab.json");
     assertThat(Ran.run("calibrate", csv, "--base", "host", "-o", target).code()).isZero();
     assertThat(Files.readString(target)).contains("\"network\"", "\"curves\"");
-    var graph =
-        Files.writeString(
-            folder.resolve("sum.graph"), GRAPH.replace("0, 1, 2", "0, 1"));
+    var graph = Files.writeString(folder.resolve("sum.graph"), GRAPH.replace("0, 1, 2", "0, 1"));
     var run =
         outputs(
             List.of("a", "b"),

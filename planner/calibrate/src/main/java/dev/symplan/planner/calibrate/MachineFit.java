@@ -19,8 +19,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
-import java.util.function.Predicate;
 import java.util.TreeMap;
+import java.util.function.Predicate;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
 
@@ -150,11 +150,7 @@ final class MachineFit {
       }
     }
     return new Network(
-        rate,
-        CurveFit.round(line.start()),
-        rate,
-        base.network().windows(),
-        curves.buildOrThrow());
+        rate, CurveFit.round(line.start()), rate, base.network().windows(), curves.buildOrThrow());
   }
 
   private static long sizes(List<Sample> samples) {

@@ -53,8 +53,7 @@ class SimulatedStepsTest {
             needed,
             String.join(",", needed));
     var steps =
-        rows.read(
-            () -> Optional.of(new Measured(rows.text("program"), rows.positive("micros"))));
+        rows.read(() -> Optional.of(new Measured(rows.text("program"), rows.positive("micros"))));
     sink.throwIfErrors();
     return steps;
   }

@@ -57,7 +57,8 @@ class TargetFileTest {
     var network =
         """
         "network": {"gbps": 2, "latency_us": 9, "rail_gbps": 4, "curves":
-          {"all_gather": {"points": [[8, 3], [1000, 9]], "gbps": 1}}}""";
+          {"all_gather": {"points": [[8, 3], [1000, 9]], "gbps": 1}}}\
+        """;
     var target = read(OWN.replace("\"gpus\": 2", network));
     assertThat(target.network().curves()).containsOnlyKeys(Kind.ALL_GATHER);
     assertThat(read(TargetFile.toJson(target)).network()).isEqualTo(target.network());

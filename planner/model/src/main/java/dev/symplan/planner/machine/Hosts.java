@@ -78,8 +78,7 @@ public record Hosts(ImmutableIntArray ofRank) {
       int each = Integer.parseInt(match.group(2));
       ranks += (long) count * each;
       if (ranks > ProcessGroup.MAX_RANKS) {
-        throw new IllegalArgumentException(
-            "more than %s ranks".formatted(ProcessGroup.MAX_RANKS));
+        throw new IllegalArgumentException("more than %s ranks".formatted(ProcessGroup.MAX_RANKS));
       }
       for (int i = 0; i < count; i++) {
         sizes.add(each);

@@ -73,8 +73,7 @@ public final class HostsFile {
       @Nullable Line before = numbers.putIfAbsent(name, line);
       if (counted && before != null) {
         throw wrong(
-            line.at(),
-            "host '%s' is already on line %s".formatted(name, before.at().line()));
+            line.at(), "host '%s' is already on line %s".formatted(name, before.at().line()));
       }
       if (counted && line.count().isEmpty()) {
         throw wrong(line.at(), "host '%s' has no number of ranks".formatted(name));

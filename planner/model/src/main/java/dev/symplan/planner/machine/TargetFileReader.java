@@ -169,7 +169,8 @@ final class TargetFileReader {
   private static double atLeast(Json json, double least) {
     double value = positive(json);
     if (value < least) {
-      throw json.wrong("this is less than gbps", "one collective cannot get more than all together");
+      throw json.wrong(
+          "this is less than gbps", "one collective cannot get more than all together");
     }
     return value;
   }

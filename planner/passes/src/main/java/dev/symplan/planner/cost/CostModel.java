@@ -52,8 +52,7 @@ public final class CostModel {
    * @param latency after the last data has left
    * @param share the share of the rail's rate that it has there
    */
-  public record Crossing(
-      double within, double fixed, double rail, double latency, double share) {
+  public record Crossing(double within, double fixed, double rail, double latency, double share) {
     /** {@return a collective within a domain} */
     public static Crossing within(double micros) {
       return new Crossing(micros, 0, 0, 0, 0);

@@ -28,8 +28,8 @@ import java.util.function.ToDoubleFunction;
  * Carries out the steps of all ranks at predicted times, as {@link
  * dev.symplan.planner.cost.Timeline} does for one: compute runs step by step, a stream runs one
  * collective at a time. In addition, a collective begins when the last of its ranks has come to it,
- * and collectives that are on a rail at the same time have equal shares of it, but no more than each
- * has alone. One that is slowed down on one rail waits on the others.
+ * and collectives that are on a rail at the same time have equal shares of it, but no more than
+ * each has alone. One that is slowed down on one rail waits on the others.
  *
  * <p>One player stands for all ranks of a kind.
  */

@@ -21,8 +21,8 @@ import picocli.CommandLine.Option;
     name = "collectives",
     description = {
       "Measure every variant of the chosen collectives at the chosen sizes, each alone.",
-      "If a launcher (torchrun, mpirun, srun) has started several processes, each has a rank. If they"
-          + " are on several hosts, only NCCL is measured."
+      "If a launcher (torchrun, mpirun, srun) has started several processes, each has a rank. If"
+          + " they are on several hosts, only NCCL is measured."
     })
 final class BenchCollectivesCommand extends ConsoleCommand {
   private static final String DRAWING = "the plot";

@@ -273,7 +273,8 @@ public record Bench(
         dtype,
         () ->
             time(
-                BenchPrograms.plan(BenchPrograms.copy(dtype, bytes, ranks()), target), PRODUCT_RUNS));
+                BenchPrograms.plan(BenchPrograms.copy(dtype, bytes, ranks()), target),
+                PRODUCT_RUNS));
     var _ = product(dtype, size);
   }
 

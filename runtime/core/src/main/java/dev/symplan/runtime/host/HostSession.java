@@ -11,7 +11,6 @@ import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.Signature;
 import dev.symplan.runtime.Timing;
-import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.failure.Failure;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.PlanAgreement;

@@ -147,7 +147,8 @@ class LaunchEnvironmentTest {
         "WORLD_SIZE | 0 | WORLD_SIZE is 0, less than 1",
         "LOCAL_RANK | 9 | LOCAL_RANK is 9, but WORLD_SIZE is 4",
         "MASTER_PORT | x | MASTER_PORT is 'x'",
-        "MASTER_PORT | 65535 | MASTER_PORT is 65535, and the port after it does not exist: set SYMPLAN_STORE_PORT",
+        "MASTER_PORT | 65535 | MASTER_PORT is 65535, and the port after it does not exist: set"
+            + " SYMPLAN_STORE_PORT",
         "MASTER_PORT | 65536 | MASTER_PORT is 65536, which is not a valid port",
         "SYMPLAN_STORE_PORT | 65536 | SYMPLAN_STORE_PORT is 65536, which is not a valid port",
         "SYMPLAN_STORE_PORT | 70000 | SYMPLAN_STORE_PORT is 70000, which is not a valid port"
