@@ -61,10 +61,13 @@ DTYPES = {
 }
 
 
-def dump(jitted, args, folder, **kwargs):
-    """Compiles `jitted` for `args` (arrays or jax.ShapeDtypeStruct), and keeps the module and XLA's memory plan."""
+def dump(jitted, args, folder, options=None, **kwargs):
+    """Compiles `jitted` for `args` (arrays or jax.ShapeDtypeStruct), and keeps the module and XLA's memory plan.
+
+    `options` are XLA's, as a dictionary: {"xla_gpu_memory_limit_slop_factor": 5}.
+    """
     before = set(FOLDER.glob("*"))
-    compiled = jitted.lower(*args, **kwargs).compile()
+    compiled = jitted.lower(*args, **kwargs).compile(compiler_options=options)
     if jax.process_index() != 0:
         return compiled
     to = pathlib.Path(folder)

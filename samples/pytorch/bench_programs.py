@@ -20,6 +20,12 @@ in bf16 unless stated otherwise, split over all ranks. Memory is in bytes, of th
 run in the steady state. peak_allocated and peak_reserved are those of PyTorch's allocator. in_use is the driver's
 count, less its value before the process group was made. --graphs writes the graphs of rank 0 as Inductor compiles
 them, after its passes.
+
+    torchrun --nproc-per-node 1 bench_programs.py llama4l_train_s8192 default --budgets 1,0.5,0 --csv torch.csv
+
+trains within a share of the saved activations (torch._functorch.config.activation_memory_budget), for each share in
+turn. The gradient of the result is then an input instead of a loss, as it is in the graphs. The line before a row has
+the bytes that are allocated between calls: weights, inputs and the libraries' workspaces.
 """
 
 import argparse
@@ -32,6 +38,7 @@ import sys
 from pathlib import Path
 
 import torch
+import torch._functorch.config as functorch
 import torch._inductor.config as inductor
 import torch.distributed as dist
 import torch.distributed._functional_collectives as collectives
@@ -55,7 +62,17 @@ def arguments():
     parser.add_argument("--calls", type=int, default=30, help="calls in each measurement")
     parser.add_argument("--csv", type=Path, help="add the row to this file, too")
     parser.add_argument("--graphs", type=Path, help="write the graphs to this folder")
+    parser.add_argument("--budgets", type=shares, help="shares of the saved activations, for example 1,0.5,0")
+    parser.add_argument("--estimator", default="flops", help="how the budget's partitioner estimates times")
+    parser.add_argument("--solver", default="dp", help="how the budget's partitioner solves its knapsack")
     return parser.parse_args()
+
+
+def shares(text):
+    found = [float(part) for part in text.split(",")]
+    if not all(0 <= share <= 1 for share in found):
+        raise argparse.ArgumentTypeError(f"{text}: each share must be from 0 to 1")
+    return found
 
 
 class MLP(nn.Module):
@@ -191,14 +208,17 @@ def make(program):
     sys.exit(f"unknown program {program}; see --help")
 
 
-def step(model, compiled, x, trains):
+def step(model, compiled, x, trains, gradient):
     if not trains:
         with torch.no_grad():
             compiled(x)
         return
     result = compiled(x)
     result = getattr(result, "last_hidden_state", result)
-    result.float().square().mean().backward()
+    if gradient is None:
+        result.float().square().mean().backward()
+    else:
+        result.backward(gradient)
     for parameter in model.parameters():
         parameter.grad = None
 
@@ -250,7 +270,7 @@ def capture(graphs):
     inductor.force_disable_caches = True  # Cached graphs would not go through the passes.
 
 
-def report(args, name, row):
+def report(args, name, row, resting):
     gpu = torch.cuda.get_device_name().replace(",", " ")
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     nccl = ".".join(map(str, torch.cuda.nccl.version()))
@@ -258,6 +278,7 @@ def report(args, name, row):
         "# " + " ".join(["bench_programs.py"] + sys.argv[1:]),
         f"# {dist.get_world_size()} x {gpu}; {platform.system()} {platform.machine()}",
         f"# PyTorch {torch.__version__}, CUDA {torch.version.cuda}, NCCL {nccl}, Python {platform.python_version()}",
+        f"# between calls: {resting} bytes",
     ]
     print("\n".join(lines + [COLUMNS, f"{name},{row},{gpu},{date}"]), flush=True)
     if args.csv:
@@ -284,30 +305,44 @@ def main():
     dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
     ranks = dist.get_world_size()
     name = f"{args.program}_tp{ranks}"
-    graphs = []
-    capture(graphs)
     model, x, trains = make(args.program)
     model.train(trains)
-    compiled = compile_in(args.mode, model)
+    if args.budgets and not trains:
+        sys.exit("--budgets needs a program that trains")
+    if args.graphs and len(args.budgets or []) > 1:
+        sys.exit("--graphs writes the graphs of one budget")
+    gradient = random(*x.shape, HIDDEN) if args.budgets else None
+    for budget in args.budgets or [None]:
+        mode = args.mode
+        if budget is not None:
+            torch._dynamo.reset()
+            functorch.activation_memory_budget = budget
+            functorch.activation_memory_budget_runtime_estimator = args.estimator
+            functorch.activation_memory_budget_solver = args.solver
+            mode = f"{mode} budget {budget:g} {args.estimator} {args.solver}"
+        graphs = []
+        capture(graphs)
+        compiled = compile_in(args.mode, model)
 
-    def call():
-        step(model, compiled, x, trains)
+        def call():
+            step(model, compiled, x, trains, gradient)
 
-    for _ in range(10):
-        call()
-    # Give back the memory that compiling took, so that only running counts.
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    found = measure(call, args.calls, args.measurements)
-    memory = largest(torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved(), in_use() - before)
-    if rank == 0:
-        if args.graphs:
-            write(args.graphs, name, graphs)
-        median = statistics.median_high(found)
-        times = f"{median:.2f},{found[0]:.2f},{found[-1]:.2f}"
-        bytes_used = ",".join(str(int(value)) for value in memory)
-        report(args, name, f"{len(graphs)},{args.mode},{ranks},{times},{bytes_used}")
+        for _ in range(10):
+            call()
+        # Give back the memory that compiling took, so that only running counts.
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        resting = torch.cuda.memory_allocated()
+        found = measure(call, args.calls, args.measurements)
+        memory = largest(torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved(), in_use() - before)
+        if rank == 0:
+            if args.graphs:
+                write(args.graphs, name, graphs)
+            median = statistics.median_high(found)
+            times = f"{median:.2f},{found[0]:.2f},{found[-1]:.2f}"
+            bytes_used = ",".join(str(int(value)) for value in memory)
+            report(args, name, f"{len(graphs)},{mode},{ranks},{times},{bytes_used}", resting)
     dist.barrier()
     # Captured graphs still hold the communicator: an orderly exit would wait for them.
     sys.stdout.flush()
