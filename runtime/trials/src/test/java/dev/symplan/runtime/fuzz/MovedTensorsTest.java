@@ -29,6 +29,7 @@ class MovedTensorsTest {
   @Test
   void tensorsThatMoveComeBack() {
     int moved = 0;
+    int both = 0;
     for (long seed = SEED; seed < SEED + PROGRAMS; seed++) {
       var random = new Random(seed);
       int ranks = 2 + random.nextInt(3);
@@ -50,10 +51,15 @@ class MovedTensorsTest {
       assertThat(outcome.finding()).as("seed %s%n%s", seed, text).isEmpty();
       assertThat(outcome.refused()).as("seed %s%n%s", seed, text).isEmpty();
       var plan = outcome.plan().orElseThrow();
-      moved += plan.rewrites().stream().anyMatch(one -> one.action() == Action.OFFLOADED) ? 1 : 0;
+      boolean moves =
+          plan.rewrites().stream().anyMatch(one -> one.action() == Action.OFFLOADED);
+      moved += moves ? 1 : 0;
+      both += moves && text.contains("symplan::offload(") ? 1 : 0;
     }
     System.out.println(
-        "tensors of " + moved + " of " + PROGRAMS + " programs move, from seed " + SEED);
+        "tensors of %s of %s programs move, from seed %s; %s move others themselves"
+            .formatted(moved, PROGRAMS, SEED, both));
     assertThat(moved).isGreaterThan(PROGRAMS / 2);
+    assertThat(both).isPositive();
   }
 }
