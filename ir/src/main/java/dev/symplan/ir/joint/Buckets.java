@@ -52,6 +52,11 @@ public final class Buckets {
       return versions.get(version).graphs().getFirst();
     }
 
+    /** {@return an input of a version; a graph without the size has one for all values} */
+    Optional<Value> input(int version, String name) {
+      return TiedGraphs.find(graph(varies() ? version : 0).inputs(), name);
+    }
+
     /** Whether an input has the same type in all versions. */
     boolean isFixed(Value input) {
       return versions.stream()
@@ -157,7 +162,9 @@ public final class Buckets {
     sources.forEach(_ -> given.add(new HashMap<>()));
     for (var tie : ties) {
       check(tie);
-      given.get(tie.to()).put(tie.input(), tie);
+      if (given.get(tie.to()).put(tie.input(), tie) != null) {
+        throw TiedGraphs.twice(tie);
+      }
     }
     var programs = new ArrayList<Program>();
     var all = ImmutableList.<Tie>builder();
@@ -171,6 +178,7 @@ public final class Buckets {
     return JointGraph.of(programs, Optional.of(all.build()), warnings);
   }
 
+  /** Errors count the graphs as the ties do, not as the program of all versions does. */
   private void check(Tie tie) {
     if (tie.to() >= sources.size()) {
       throw wrong(
@@ -179,21 +187,27 @@ public final class Buckets {
           "there are %s, counted from 0".formatted(sources.size()));
     }
     var from = sources.get(tie.from());
-    boolean isInput =
-        from.graph(0).inputs().stream().anyMatch(input -> input.name().equals(tie.value()));
-    if (!isInput) {
+    var to = sources.get(tie.to());
+    if (from.input(0, tie.value()).isEmpty()) {
       throw wrong(
           tie.span(),
           "graph %s has no input '%s'".formatted(tie.from(), tie.value()),
           "with --buckets, graphs share inputs, and hand nothing on");
     }
+    if (to.input(0, tie.input()).isEmpty()) {
+      throw TiedGraphs.noInput(tie, to.graph(0));
+    }
+    for (int version = 0; version < values.size(); version++) {
+      var given = from.input(version, tie.value()).orElseThrow();
+      var taken = to.input(version, tie.input()).orElseThrow();
+      TiedGraphs.checkTypes(tie, given.type(), taken.type());
+    }
   }
 
   private List<Tie> ties(Source source, int version, Map<String, Tie> given) {
     var ties = new ArrayList<Tie>();
-    var known = new HashMap<>(given);
     for (var input : source.graph(version).inputs()) {
-      var tie = Optional.ofNullable(known.remove(input.name()));
+      var tie = Optional.ofNullable(given.get(input.name()));
       if (tie.isPresent()) {
         var from = sources.get(tie.get().from());
         int other = from.varies() && source.varies() ? version : 0;
@@ -209,15 +223,7 @@ public final class Buckets {
         ties.add(tie(source.first, input.name(), source, version, input, input.span()));
       }
     }
-    // Names that are not inputs are reported with the graphs.
-    known.values().forEach(tie -> ties.add(tie(source.first, tie)));
     return ties;
-  }
-
-  private Tie tie(int to, Tie wrong) {
-    var from = sources.get(wrong.from());
-    return new Tie(
-        from.first, name(from, 0, wrong.value()), to, wrong.input(), false, wrong.span());
   }
 
   private Tie tie(int from, String value, Source to, int version, Value input, Span span) {

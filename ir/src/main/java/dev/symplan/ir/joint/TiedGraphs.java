@@ -73,25 +73,40 @@ final class TiedGraphs {
     var later = graphs.get(tie.to());
     var input = find(later.inputs(), tie.input());
     if (input.isEmpty()) {
-      throw wrong(
-          tie.span(),
-          "graph %s has no input '%s'".formatted(tie.to(), tie.input()),
-          "inputs: " + names(later.inputs()));
+      throw noInput(tie, later);
     }
-    var value = given(tie);
-    if (!fits(value.type(), input.get().type())) {
+    checkTypes(tie, given(tie).type(), input.get().type());
+    if (sources.get(tie.to()).putIfAbsent(tie.input(), tie) != null) {
+      throw twice(tie);
+    }
+  }
+
+  /** {@return the error of a tie to an input that its graph does not have} */
+  static CompileException noInput(Tie tie, Graph later) {
+    return wrong(
+        tie.span(),
+        "graph %s has no input '%s'".formatted(tie.to(), tie.input()),
+        "inputs: " + names(later.inputs()));
+  }
+
+  /** {@return the error of a second tie to an input} */
+  static CompileException twice(Tie tie) {
+    return wrong(
+        tie.span(),
+        "input '%s' of graph %s is tied twice".formatted(tie.input(), tie.to()),
+        "an input is one tensor");
+  }
+
+  /**
+   * @throws CompileException when the ends of a tie cannot be one tensor
+   */
+  static void checkTypes(Tie tie, Type given, Type taken) {
+    if (!fits(given, taken)) {
       throw wrong(
           tie.span(),
           "'%s' is %s in graph %s, but '%s' is %s in graph %s"
-              .formatted(
-                  tie.value(), value.type(), tie.from(), tie.input(), input.get().type(), tie.to()),
+              .formatted(tie.value(), given, tie.from(), tie.input(), taken, tie.to()),
           "tied tensors have the same type; are these graphs of one capture?");
-    }
-    if (sources.get(tie.to()).putIfAbsent(tie.input(), tie) != null) {
-      throw wrong(
-          tie.span(),
-          "input '%s' of graph %s is tied twice".formatted(tie.input(), tie.to()),
-          "an input is one tensor");
     }
   }
 
@@ -109,7 +124,7 @@ final class TiedGraphs {
                         .formatted(names(earlier.outputValues()), names(earlier.inputs()))));
   }
 
-  private static Optional<Value> find(Iterable<Value> values, String name) {
+  static Optional<Value> find(Iterable<Value> values, String name) {
     for (var value : values) {
       if (value.name().equals(name)) {
         return Optional.of(value);

@@ -147,11 +147,26 @@ class BucketsTest {
     Files.writeString(
         ties,
         "[{\"from\": {\"graph\": 0, \"value\": \"w\"}, \"to\": {\"graph\": 1, \"value\": \"v\"}}]");
-    fails("s77", List.of(2L, 4L), "has no input 'v'");
+    fails("s77", List.of(2L, 4L), "graph 1 has no input 'v'");
     Files.writeString(
         ties,
         "[{\"from\": {\"graph\": 0, \"value\": \"x\"}, \"to\": {\"graph\": 1, \"value\": \"y\"}}]");
-    fails("s77", List.of(2L, 4L), "tied tensors have the same type");
+    fails("s77", List.of(1L, 4L), "'x' is f32[4, 2] in graph 0, but 'y' is f32[1, 2] in graph 1");
+    Files.writeString(ties, TIES.replace("]\n", ", ") + TIES.substring(1));
+    fails("s77", List.of(2L, 4L), "input 'weight' of graph 1 is tied twice");
+  }
+
+  @Test
+  void errorsNameTheBucket() throws IOException {
+    Files.writeString(
+        prefill,
+        """
+        class GraphModule(torch.nn.Module):
+            def forward(self, s: "Sym(s77)", x: "f32[4, 2][2, 1]cpu"):
+                rows: "f32[s77, 2][2, 1]cpu" = torch.ops.aten.slice.Tensor(x, 0, 0, s)
+                return (rows,)
+        """);
+    fails("s77", List.of(2L, 8L), "--buckets: the errors above are for s77 = 8");
   }
 
   @Test

@@ -39,6 +39,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /**
  * Reads every form of input into a program: {@code .graph} files, FX text, {@code torch.export}
@@ -167,12 +168,26 @@ public final class ProgramReader {
             value -> {
               var dims = ImmutableMap.<String, Long>builder().putAll(options.dims());
               var own = options.withDims(dims.put(size, value).buildOrThrow(), options.dimMax());
-              return inputs.stream().map(input -> read(input, own, warned::add)).toList();
+              return inputs.stream().map(input -> bucket(input, size, own, warned::add)).toList();
             },
             ties.map(TiesFile::read).orElse(ImmutableList.of()),
             warned::add);
     warned.forEach(warnings);
     return program;
+  }
+
+  /** Errors say for which value of the size they are, as other values may be right. */
+  private static Program bucket(
+      Path input, String size, CompileOptions options, Consumer<? super Diagnostic> warnings) {
+    try {
+      return read(input, options, warnings);
+    } catch (CompileException e) {
+      var which =
+          badBuckets(
+              input, "the errors above are for %s = %s".formatted(size, options.dims().get(size)));
+      throw new CompileException(
+          Stream.concat(e.diagnostics().stream(), which.diagnostics().stream()).toList());
+    }
   }
 
   private static CompileException badBuckets(Path input, String message) {
