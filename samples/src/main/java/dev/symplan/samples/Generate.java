@@ -1,11 +1,14 @@
 package dev.symplan.samples;
 
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Weights;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -89,12 +92,34 @@ public final class Generate {
 
   /** Takes the folder of the graphs, that of the checkpoint, and the backend. */
   public static void main(String[] args) {
+    int code =
+        generate(new PrintWriter(System.out, true), new PrintWriter(System.err, true), args);
+    System.exit(code);
+  }
+
+  /** {@return the exit code of {@link #main}; errors name the file and what to do} */
+  static int generate(PrintWriter out, PrintWriter err, String... args) {
     var program = Path.of(args.length > 0 ? args[0] : "samples/serving/tp2");
     var checkpoint = Path.of(args.length > 1 ? args[1] : "samples/serving/checkpoint");
-    var backend = Backend.ofName(args.length > 2 ? args[2] : "host").orElseThrow();
     var prompt = LongStream.range(0, 16).map(i -> i * 37 % 256).boxed().toList();
-    var generated = run(program, checkpoint, prompt, 64, backend);
-    System.out.println("tokens " + generated.tokens());
-    System.out.println(Math.round(generated.tokensPerSecond()) + " tokens/s");
+    try {
+      var backend = backend(args.length > 2 ? args[2] : "host");
+      var generated = run(program, checkpoint, prompt, 64, backend);
+      out.println("tokens " + generated.tokens());
+      out.println(Math.round(generated.tokensPerSecond()) + " tokens/s");
+      return 0;
+    } catch (CompileException | RunException e) {
+      err.println(e.getMessage());
+      return 1;
+    }
+  }
+
+  private static Backend backend(String name) {
+    return Backend.ofName(name)
+        .orElseThrow(
+            () ->
+                new RunException(
+                    "backend '%s' does not exist: use one of %s"
+                        .formatted(name, Backend.all().map(Backend::name).toList())));
   }
 }

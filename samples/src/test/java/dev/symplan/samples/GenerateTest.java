@@ -7,11 +7,35 @@ import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.JsonErrors;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.runtime.host.HostBackend;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.io.Writer;
 import java.nio.file.Path;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class GenerateTest {
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "checkpoint | checkpoint | host | checkpoint/prefill_0_inference: error[unreadable-file]",
+        "tp2 | bf16/checkpoint | host | but the input 'model_embed_tokens_weight' is f32",
+        "tp2 | checkpoint | gpu | backend 'gpu' does not exist: use one of [",
+      })
+  void wrongArgumentsAreNamed(String program, String checkpoint, String backend, String message) {
+    var error = new StringWriter();
+    int code =
+        Generate.generate(
+            new PrintWriter(Writer.nullWriter()),
+            new PrintWriter(error),
+            SERVING.resolve(program).toString(),
+            SERVING.resolve(checkpoint).toString(),
+            backend);
+    assertThat(code).isEqualTo(1);
+    assertThat(error.toString()).contains(message).doesNotContain("\tat ");
+  }
+
   private static final Path SERVING =
       Path.of(System.getProperty("symplan.root", "..")).resolve("samples/serving");
 
