@@ -3,6 +3,7 @@ package dev.symplan.runtime;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Maps;
+import com.google.common.collect.Sets;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
@@ -19,6 +20,7 @@ import java.util.HashMap;
 import java.util.Optional;
 import java.util.function.IntFunction;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -99,8 +101,8 @@ public final class Weights {
    * @param checkpoint as {@link Checkpoint#open} takes it
    * @param layout a {@code weights.json}: for each input, an object with the name of its {@code
    *     tensor} and, if ranks get parts of it, the dimension to {@code shard}
-   * @throws CompileException when a file cannot be read, or a tensor is missing, damaged or of
-   *     another type
+   * @throws CompileException when a file cannot be read, a tensor is missing, damaged or of another
+   *     type, or the layout leaves out an input that is named after a tensor of the checkpoint
    */
   public static Weights read(Path checkpoint, Path layout, Plan plan) {
     var opened = Checkpoint.open(checkpoint);
@@ -137,8 +139,26 @@ public final class Weights {
                       rank -> entry.part(found.tensor(), rank, plan.worldSize())));
             });
     var weights = new Weights(sources.buildOrThrow());
+    weights.checkNoneLeftOut(opened, layout, plan);
     weights.check(plan);
     return weights;
+  }
+
+  /** Whoever fills the other inputs would make such a weight up. */
+  private void checkNoneLeftOut(Checkpoint checkpoint, Path layout, Plan plan) {
+    var used = sources.values().stream().map(Source::tensor).collect(Collectors.toSet());
+    var inputs = inputs(plan);
+    for (var name : Sets.difference(checkpoint.names(), used)) {
+      var input = NOT_IN_NAMES.matcher(name).replaceAll("_");
+      if (inputs.contains(input) && !sources.containsKey(input)) {
+        throw wrong(
+            layout,
+            "input '%s' is missing, and %s has the tensor '%s'"
+                .formatted(input, checkpoint.source(), name),
+            "add it: \"%s\": {\"tensor\": \"%s\"}, with a \"shard\" if ranks get parts of it"
+                .formatted(input, name));
+      }
+    }
   }
 
   private static Weights byName(Checkpoint checkpoint, Plan plan) {

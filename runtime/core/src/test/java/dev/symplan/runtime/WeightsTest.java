@@ -257,6 +257,20 @@ class WeightsTest {
   }
 
   @Test
+  void aWeightThatTheLayoutLeavesOutIsNamed() throws IOException {
+    Files.writeString(layout, "{\"up\": {\"tensor\": \"model.up.weight\", \"shard\": 0}}");
+    var plan =
+        plan(
+            GRAPH
+                .replace("norm: f32[4]", "model_norm_weight: f32[4]")
+                .replace("(x, norm)", "(x, model_norm_weight)"));
+    assertThatThrownBy(() -> Weights.read(index, layout, plan))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("weights.json: error[bad-tensors]: input 'model_norm_weight' is missing")
+        .hasMessageContaining("has the tensor 'model.norm.weight'");
+  }
+
+  @Test
   void anotherElementTypeIsRefused() {
     Safetensors.write(
         folder.resolve(SECOND),
