@@ -67,7 +67,7 @@ public final class Json {
     var file = new File(source, factory, errors);
     try (var parser = factory.createParser(source.text())) {
       if (parser.nextToken() == null) {
-        throw errors.error(Span.ofFile(source), "the file is empty", "expected an object");
+        throw errors.error(Span.ofFile(source), "the file is empty", "write JSON");
       }
       JsonNode root = MAPPER.readTree(parser);
       if (parser.nextToken() != null) {
