@@ -61,7 +61,14 @@ final class OptionValues {
 
   private static <N> N whole(String text, Function<String, N> read) {
     if (!WHOLE.matcher(text).matches()) {
-      throw new TypeConversionException("'%s' is not a whole number".formatted(text));
+      // Ranges would be meant for symbolic sizes.
+      throw new TypeConversionException(
+          "'%s' is not a whole number%s"
+              .formatted(
+                  text,
+                  text.contains("..")
+                      ? ": --buckets takes several sizes, and --dim-max the largest"
+                      : ""));
     }
     try {
       return read.apply(text);
