@@ -92,8 +92,7 @@ public final class Generate {
 
   /** Takes the folder of the graphs, that of the checkpoint, and the backend. */
   public static void main(String[] args) {
-    int code =
-        generate(new PrintWriter(System.out, true), new PrintWriter(System.err, true), args);
+    int code = generate(new PrintWriter(System.out, true), new PrintWriter(System.err, true), args);
     System.exit(code);
   }
 

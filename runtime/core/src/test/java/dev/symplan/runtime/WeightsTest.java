@@ -266,7 +266,8 @@ class WeightsTest {
                 .replace("(x, norm)", "(x, model_norm_weight)"));
     assertThatThrownBy(() -> Weights.read(index, layout, plan))
         .isInstanceOf(CompileException.class)
-        .hasMessageContaining("weights.json: error[bad-tensors]: input 'model_norm_weight' is missing")
+        .hasMessageContaining(
+            "weights.json: error[bad-tensors]: input 'model_norm_weight' is missing")
         .hasMessageContaining("has the tensor 'model.norm.weight'");
   }
 

@@ -35,8 +35,7 @@ class HostCopyMutationTest {
   private static Plan plan(long seed) {
     var random = new Random(seed);
     // Some graphs say themselves what is in the host's memory.
-    var text =
-        seed % 4 == 0 ? SavedTensors.moved(random, 2) : SavedTensors.text(random, 2);
+    var text = seed % 4 == 0 ? SavedTensors.moved(random, 2) : SavedTensors.text(random, 2);
     var whole = GraphParser.parse(new SourceFile("step.graph", text));
     var program = random.nextInt(3) == 0 ? Cuts.cut(whole, random) : whole;
     var options = CompileOptions.DEFAULT.withRanks(2).withOverlap(random.nextBoolean());
@@ -45,8 +44,7 @@ class HostCopyMutationTest {
 
   private static Plan inLeastMemory(Program program, CompileOptions options) {
     var least =
-        LeastMemory.of(
-            bytes -> compile(program, options.withMemoryLimit(OptionalLong.of(bytes))));
+        LeastMemory.of(bytes -> compile(program, options.withMemoryLimit(OptionalLong.of(bytes))));
     return compile(program, options.withMemoryLimit(least));
   }
 

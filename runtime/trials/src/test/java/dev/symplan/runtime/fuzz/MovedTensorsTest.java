@@ -51,8 +51,7 @@ class MovedTensorsTest {
       assertThat(outcome.finding()).as("seed %s%n%s", seed, text).isEmpty();
       assertThat(outcome.refused()).as("seed %s%n%s", seed, text).isEmpty();
       var plan = outcome.plan().orElseThrow();
-      boolean moves =
-          plan.rewrites().stream().anyMatch(one -> one.action() == Action.OFFLOADED);
+      boolean moves = plan.rewrites().stream().anyMatch(one -> one.action() == Action.OFFLOADED);
       moved += moves ? 1 : 0;
       both += moves && text.contains("symplan::offload(") ? 1 : 0;
     }
