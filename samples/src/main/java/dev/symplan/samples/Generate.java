@@ -8,7 +8,7 @@ import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Weights;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
-import java.io.PrintWriter;
+import java.io.PrintStream;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -92,12 +92,11 @@ public final class Generate {
 
   /** Takes the folder of the graphs, that of the checkpoint, and the backend. */
   public static void main(String[] args) {
-    int code = generate(new PrintWriter(System.out, true), new PrintWriter(System.err, true), args);
-    System.exit(code);
+    System.exit(generate(System.out, System.err, args));
   }
 
   /** {@return the exit code of {@link #main}; errors name the file and what to do} */
-  static int generate(PrintWriter out, PrintWriter err, String... args) {
+  static int generate(PrintStream out, PrintStream err, String... args) {
     var program = Path.of(args.length > 0 ? args[0] : "samples/serving/tp2");
     var checkpoint = Path.of(args.length > 1 ? args[1] : "samples/serving/checkpoint");
     var prompt = LongStream.range(0, 16).map(i -> i * 37 % 256).boxed().toList();

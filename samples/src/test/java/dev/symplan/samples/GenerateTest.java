@@ -1,5 +1,6 @@
 package dev.symplan.samples;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -7,9 +8,9 @@ import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.JsonErrors;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.runtime.host.HostBackend;
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.io.Writer;
+import java.io.ByteArrayOutputStream;
+import java.io.OutputStream;
+import java.io.PrintStream;
 import java.nio.file.Path;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -24,16 +25,16 @@ class GenerateTest {
         "tp2 | checkpoint | gpu | backend 'gpu' does not exist: use one of [",
       })
   void wrongArgumentsAreNamed(String program, String checkpoint, String backend, String message) {
-    var error = new StringWriter();
+    var error = new ByteArrayOutputStream();
     int code =
         Generate.generate(
-            new PrintWriter(Writer.nullWriter()),
-            new PrintWriter(error),
+            new PrintStream(OutputStream.nullOutputStream(), false, UTF_8),
+            new PrintStream(error, true, UTF_8),
             SERVING.resolve(program).toString(),
             SERVING.resolve(checkpoint).toString(),
             backend);
     assertThat(code).isEqualTo(1);
-    assertThat(error.toString()).contains(message).doesNotContain("\tat ");
+    assertThat(error.toString(UTF_8)).contains(message).doesNotContain("\tat ");
   }
 
   private static final Path SERVING =
