@@ -409,6 +409,8 @@ def collectives(folder):
 
 
 def main(to, chosen):
+    if len(jax.devices()) < 2:
+        sys.exit(f"The programs are for two devices, but JAX has only {jax.devices()}.\n\n{__doc__}")
     jax.config.update("jax_default_matmul_precision", "highest")
     print(f"jax {jax.__version__}, {jax.devices()[:2]}", flush=True)
     failed = 0
