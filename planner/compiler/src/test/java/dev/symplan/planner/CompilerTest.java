@@ -67,6 +67,31 @@ class CompilerTest {
   }
 
   @Test
+  void namesTheInputThatIsSymmetricOnSomeRanksOnly() {
+    var text =
+        """
+        graph version 1
+
+        group tp = [0, 1]
+
+        graph g(x: f32[8, 64]) ranks [0] {
+          r = _c10d_functional::all_reduce(x, "sum", "tp")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+
+        graph g(x: f32[8, 64], b: f32[16] @symm) ranks [1] {
+          r = _c10d_functional::all_reduce(x, "sum", "tp")
+          o = _c10d_functional::wait_tensor(r)
+          s = aten::relu(b)
+          return o, s
+        }
+        """;
+    assertThatThrownBy(() -> compile(text, forced("all_reduce", Variant.ONE_SHOT_PUSH)))
+        .hasMessageContaining("g.graph:11:24: error[ranks-disagree]: 'b' is placed in symmetric");
+  }
+
+  @Test
   void updatedCopiesTakeThePlaceOfWhatNothingElseReads() {
     var text =
         """

@@ -194,18 +194,21 @@ final class Allocate {
         .toList();
   }
 
-  /** Tensors of collectives agree already; those that the caller asked for may not. */
+  /** Tensors of collectives and workspaces agree already; what the caller asked for may not. */
   private static void checkAgree(List<Draft> own, List<Draft> other) {
-    for (int i = 0; i < Math.max(own.size(), other.size()); i++) {
-      if (i >= own.size() || i >= other.size()) {
-        var odd = i < other.size() ? other.get(i) : own.get(i);
-        throw new CompileException(
-            Diagnostic.error(
-                DiagnosticCode.RANKS_DISAGREE,
-                odd.span,
-                "'%s' is placed in symmetric memory, but not on every rank".formatted(odd.name),
-                "let the planner place inputs and outputs that differ between ranks"));
-      }
+    if (own.size() != other.size()) {
+      var longer = own.size() > other.size() ? own : other;
+      var odd =
+          longer.stream()
+              .filter(draft -> !draft.isWorkspace)
+              .reduce((_, last) -> last)
+              .orElse(longer.getLast());
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.RANKS_DISAGREE,
+              odd.span,
+              "'%s' is placed in symmetric memory, but not on every rank".formatted(odd.name),
+              "let the planner place inputs and outputs that differ between ranks"));
     }
   }
 
