@@ -16,14 +16,10 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.planner.simulate.Job;
-import dev.symplan.planner.simulate.Scenario;
-import dev.symplan.planner.simulate.SimulatedStep;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
-import dev.symplan.runtime.bench.GraphBench;
 import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.check.TruthCheck;
 import dev.symplan.runtime.failure.RunException;
@@ -38,7 +34,6 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Stack;
@@ -271,6 +266,9 @@ final class RunCommand extends ConsoleCommand {
     int call() {
       var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
       var plan = plan();
+      if (measurements > 0) {
+        SteadyRuns.check(plan);
+      }
       var weights = weightsFlags.read(input, plan);
       try (var session = Session.open(plan, device, options)) {
         var inputs = new RunInputs(plan, session, data.map(Case::new), weights, seed);
@@ -285,7 +283,7 @@ final class RunCommand extends ConsoleCommand {
           print(plan, session.profile(), profile.get());
         }
         if (measurements > 0) {
-          measure(plan, session);
+          console.print(SteadyRuns.text(plan, session, measurements));
         }
         return code;
       }
@@ -322,26 +320,6 @@ final class RunCommand extends ConsoleCommand {
               .map(forBackend::forMachine)
               .orElse(forBackend)
           : forBackend;
-    }
-
-    private void measure(Plan plan, Session session) {
-      GraphBench.donated(plan)
-          .ifPresent(
-              name -> {
-                throw usage(
-                    "--measurements: '%s' is donated, so its contents are lost after the first of many runs"
-                        .formatted(name));
-              });
-      var time = GraphBench.steady(session, measurements);
-      console.print(
-          String.format(
-              Locale.ROOT,
-              "a run takes %.1f µs (median of %s; %.1f to %.1f); %.1f µs predicted\n",
-              time.median(),
-              measurements,
-              time.least(),
-              time.most(),
-              SimulatedStep.of(Scenario.of(Job.of(plan, plan.topology()))).micros()));
     }
 
     private void print(Plan plan, Profile measured, String file) {

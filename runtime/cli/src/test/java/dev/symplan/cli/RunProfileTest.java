@@ -46,6 +46,15 @@ class RunProfileTest {
   }
 
   @Test
+  void measuresSteadyRunsOfPlansThatKeepTheirInputs() throws IOException {
+    assertThat(run("run", graph(), "--target", "host", "--measurements", 2)).as(out).isZero();
+    assertThat(out).containsPattern("a run takes [0-9.]+ µs \\(median of 2; .* µs predicted");
+    assertThat(run("run", "--donate", "x", graph(), "--target", "host", "--measurements", 2))
+        .isEqualTo(4);
+    assertThat(out).contains("--measurements: 'x' is donated").doesNotContain("outputs");
+  }
+
+  @Test
   void tableHasARowForEachStep() throws IOException {
     // The word after the option is the input, not a file for the trace.
     assertThat(run("run", "--donate", "x", "--profile", graph(), "--target", "host"))
