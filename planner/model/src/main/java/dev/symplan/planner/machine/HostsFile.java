@@ -12,7 +12,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.text.SourceReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.regex.Pattern;
@@ -65,12 +65,13 @@ public final class HostsFile {
       throw wrong(Span.ofFile(file), "the file lists no host");
     }
     boolean counted = lines.stream().anyMatch(line -> line.count().isPresent());
-    var numbers = new LinkedHashMap<String, Line>();
+    var first = new HashMap<String, Line>();
+    var numbers = new HashMap<String, Integer>();
     var ofRank = ImmutableIntArray.builder();
     int ranks = 0;
     for (var line : lines) {
       var name = line.name();
-      @Nullable Line before = numbers.putIfAbsent(name, line);
+      @Nullable Line before = first.putIfAbsent(name, line);
       if (counted && before != null) {
         throw wrong(
             line.at(), "host '%s' is already on line %s".formatted(name, before.at().line()));
@@ -84,7 +85,7 @@ public final class HostsFile {
             "the hosts have more than %s ranks".formatted(ProcessGroup.MAX_RANKS));
       }
       ranks += line.ranks();
-      int host = before == null ? numbers.size() - 1 : List.copyOf(numbers.keySet()).indexOf(name);
+      int host = numbers.computeIfAbsent(name, _ -> numbers.size());
       IntStream.range(0, line.ranks()).forEach(_ -> ofRank.add(host));
     }
     return new Hosts(ofRank.build());
