@@ -4,7 +4,6 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
@@ -21,7 +20,6 @@ import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.OperandConstraints.OperandConstraint;
 import dev.symplan.planner.pass.analysis.Prefetch;
-import dev.symplan.planner.pass.select.ForcedVariants.Forced;
 import dev.symplan.planner.plan.Epilogue;
 import java.util.Comparator;
 import java.util.List;
@@ -368,66 +366,13 @@ public final class Select {
   private Optional<Verdict> forced(int k, Collective collective, List<Verdict> candidates) {
     var wanted = forcedVariants.of(k);
     if (wanted.isPresent()) {
-      return find(collective, candidates, wanted.get());
+      return NamedVariants.forced(collective, candidates, wanted.get());
     }
     return options.freeVariants()
         ? Optional.empty()
-        : collective.algorithm().flatMap(name -> named(collective, candidates, name));
-  }
-
-  /** The variant that the graph names; a group of one rank has no choice. */
-  private static Optional<Verdict> named(
-      Collective collective, List<Verdict> candidates, String name) {
-    var found = candidates.stream().filter(v -> v.variant().text().equals(name)).findFirst();
-    if (found.isPresent()
-        && (found.get().reason().eligible() || found.get().reason() == Reason.GROUP_SIZE)) {
-      return found.filter(verdict -> verdict.reason().eligible());
-    }
-    throw badOption(
-        collective.op().span(),
-        "the graph names %s for '%s', but %s"
-            .formatted(
-                name,
-                collective.name(),
-                found
-                    .map(verdict -> "it cannot run so: " + verdict.detail())
-                    .orElse("%s has no such variant".formatted(collective.kind().text()))),
-        "--free-variants lets the planner choose; eligible: " + eligibleNames(candidates));
-  }
-
-  private static Optional<Verdict> find(
-      Collective collective, List<Verdict> candidates, Forced forced) {
-    var wanted = forced.variant();
-    for (var verdict : candidates) {
-      if (verdict.variant() != wanted) {
-        continue;
-      }
-      // A group of one has nothing to force when the option speaks of all collectives of a kind.
-      if (verdict.reason() == Reason.GROUP_SIZE && wanted != Variant.LOCAL && !forced.byName()) {
-        return Optional.empty();
-      }
-      if (!verdict.reason().eligible()) {
-        throw badOption(
-            collective.op().span(),
-            "'%s' cannot run as %s: %s"
-                .formatted(collective.name(), wanted.text(), verdict.detail()),
-            "eligible: " + eligibleNames(candidates));
-      }
-      return Optional.of(verdict);
-    }
-    throw badOption(
-        collective.op().span(),
-        "%s does not exist for '%s'".formatted(wanted.text(), collective.name()),
-        "eligible: " + eligibleNames(candidates));
-  }
-
-  private static String eligibleNames(List<Verdict> candidates) {
-    return String.join(
-        ", ",
-        candidates.stream()
-            .filter(v -> v.reason().eligible())
-            .map(v -> v.variant().text())
-            .toList());
+        : collective
+            .algorithm()
+            .flatMap(name -> NamedVariants.ofGraph(collective, candidates, name));
   }
 
   private static CompileException nothingEligible(Collective collective, List<Verdict> candidates) {
@@ -443,9 +388,5 @@ public final class Select {
             "no variant can run '%s'".formatted(collective.name()),
             "choose another backend, target, group or reduction",
             reasons));
-  }
-
-  private static CompileException badOption(Span span, String message, String hint) {
-    return new CompileException(Diagnostic.error(DiagnosticCode.BAD_OPTION, span, message, hint));
   }
 }
