@@ -406,6 +406,8 @@ public final class PlanMutator {
             .filter(collective -> plan.group(collective.group()).size() > 1)
             .map(CollectivePlan::op)
             .filter(op -> ops.get(op).def().schema().hasParam(param))
+            // The elements of empty tensors lie in no dimension.
+            .filter(op -> ops.get(op).result().tensor().bytes() > 0)
             .toList();
     if (found.isEmpty()) {
       return Optional.empty();

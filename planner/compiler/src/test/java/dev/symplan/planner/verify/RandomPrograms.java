@@ -25,6 +25,7 @@ import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.SchemaParser;
 import dev.symplan.ir.testkit.Cuts;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.testkit.LeastMemory;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Hosts;
@@ -44,6 +45,8 @@ import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.Random;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -108,12 +111,20 @@ public final class RandomPrograms {
   /** A program, and the compiler's plan of it under random options. */
   public record Planned(Program program, Plan plan) {}
 
+  /** The first of the programs that several tests share. */
+  public static final long SEED = Fuzz.seed(20_260_101);
+
+  /** By seed: planning takes longer than most checks of a plan, and several tests check each. */
+  private static final ConcurrentMap<Long, Planned> PLANNED = new ConcurrentHashMap<>();
+
   /**
    * {@return the compiler's plan of a random program under random options} Collectives between
    * hosts may have phases, which add in another order than the program's.
    */
   static Plan plan(long seed) {
-    return planned(seed, Mode.values()[(int) (seed % 3)]).plan();
+    var hierarchical = Mode.values()[(int) (seed % 3)];
+    boolean phases = onTwoHosts(seed) && hierarchical != Mode.OFF;
+    return (phases ? plan(seed, hierarchical) : planned(seed)).plan();
   }
 
   /**
@@ -121,10 +132,14 @@ public final class RandomPrograms {
    * graphs, and every fifth may be for two hosts}
    */
   public static Planned planned(long seed) {
-    return planned(seed, Mode.OFF);
+    return PLANNED.computeIfAbsent(seed, s -> plan(s, Mode.OFF));
   }
 
-  private static Planned planned(long seed, Mode hierarchical) {
+  private static boolean onTwoHosts(long seed) {
+    return seed % 5 == 2;
+  }
+
+  private static Planned plan(long seed, Mode hierarchical) {
     var random = new Random(seed);
     var options =
         CompileOptions.DEFAULT
@@ -157,7 +172,7 @@ public final class RandomPrograms {
         program,
         seed % 5 == 3
             ? inLeastMemory(program, target, usual)
-            : plan(program, target, usual, seed % 5 == 2));
+            : plan(program, target, usual, onTwoHosts(seed)));
   }
 
   private static Plan inLeastMemory(Program program, Target target, CompileOptions options) {

@@ -47,7 +47,7 @@ class InterpreterTest {
   private static final Path WILD =
       Path.of(System.getProperty("symplan.shared", "../shared")).resolve("more/wild");
 
-  private static final long SEED = Fuzz.seed(16_000_000);
+  private static final long SEED = RandomPrograms.SEED;
   private static final int ORDERS = 3;
 
   private static final CompileOptions BOUNDED =
