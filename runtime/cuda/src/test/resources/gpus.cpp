@@ -3,7 +3,8 @@
 Index threadIdx, blockIdx, blockDim, gridDim;
 
 namespace gpus {
-const size_t STACK = 24 << 10;
+/** The tops of these lie in lines of the cache that do not displace each other. */
+const size_t STACK = (24 << 10) + 5 * 64 - 16;
 const int STANDSTILL = 10000;
 
 struct Rank {
@@ -12,11 +13,13 @@ struct Rank {
 };
 
 std::vector<Multicast> multicasts;
+std::vector<Fiber*> live;
+bool leaves;
 jmp_buf scheduler;
 Fiber* current;
 unsigned long long state;
 static ucontext_t origin;
-static std::vector<Fiber*> live, spare;
+static std::vector<Fiber*> spare;
 static bool ended;
 
 /** Gives the current fiber a turn. */
@@ -36,6 +39,7 @@ static void body() {
     current->step->kernel(current->step->words);
     fence();
     ended = true;
+    leaves = true;
     rest();
   }
 }
@@ -98,7 +102,7 @@ extern "C" void multicast(char* base, long long bytes, int ranks, char** members
   gpus::multicasts.push_back({base, bytes, std::vector<char*>(members, members + ranks)});
 }
 
-/** Returns how often fibers took turns; -1 where it was more often than the limit. */
+/** Returns how often fibers took turns; -1 where it was more often than the limit, or none can. */
 extern "C" long long run(
     int ranks, gpus::Step** steps, const int* counts, long long seed, long long limit) {
   using namespace gpus;
@@ -126,6 +130,9 @@ extern "C" long long run(
         if (done) {
           return turn;
         }
+        if (!more) {
+          return -1;
+        }
         continue;
       }
     }
@@ -143,15 +150,18 @@ extern "C" long long run(
     blockDim.x = current->step->threads;
     gridDim.x = current->step->blocks;
     ended = false;
+    leaves = false;
     resume();
+    if (leaves) {
+      live[chosen] = live.back();
+      live.pop_back();
+    }
     if (ended) {
       if (--current->block->left == 0) {
         delete current->block;
         all[current->rank].running--;
       }
       spare.push_back(current);
-      live[chosen] = live.back();
-      live.pop_back();
     }
   }
   return -1;

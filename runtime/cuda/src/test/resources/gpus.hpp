@@ -21,9 +21,13 @@ struct Multicast {
   std::vector<char*> members;
 };
 
+struct Fiber;
+
 /** Where the threads of a block, or of a warp, wait for each other. */
 struct Gathering {
-  int arrived = 0, generation = 0;
+  int arrived = 0;
+  /** They take no turns until the last one comes. */
+  std::vector<Fiber*> waiting;
 };
 
 struct Block {
@@ -48,6 +52,10 @@ struct Fiber {
 };
 
 extern std::vector<Multicast> multicasts;
+/** Those that take turns. */
+extern std::vector<Fiber*> live;
+/** Whether the current fiber takes no more turns for now. */
+extern bool leaves;
 extern jmp_buf scheduler;
 extern Fiber* current;
 extern unsigned long long state;
@@ -167,15 +175,15 @@ inline void load_reduce(const void* from, T&... out) {
 }  // namespace gpus
 
 inline void gather(gpus::Gathering& place, int size) {
-  int generation = place.generation;
   if (++place.arrived == size) {
     place.arrived = 0;
-    place.generation++;
+    gpus::live.insert(gpus::live.end(), place.waiting.begin(), place.waiting.end());
+    place.waiting.clear();
     return;
   }
-  while (place.generation == generation) {
-    gpus::rest();
-  }
+  place.waiting.push_back(gpus::current);
+  gpus::leaves = true;
+  gpus::rest();
 }
 
 inline void __syncthreads() { gather(gpus::current->block->all, gpus::current->block->size); }

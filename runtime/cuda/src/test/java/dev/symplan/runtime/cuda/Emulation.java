@@ -21,7 +21,7 @@ import java.util.regex.Pattern;
 /** Generated kernels, compiled for this machine's processor by its C++ compiler. */
 final class Emulation {
   private static final ImmutableList<String> COMPILER =
-      ImmutableList.of("g++", "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fPIC");
+      ImmutableList.of("g++", "-std=c++17", "-Og", "-w", "-ffp-contract=off", "-fPIC");
 
   /** The folder of each prelude, compiled, since that takes longer than most kernels. */
   private static final ConcurrentMap<String, Path> PRELUDES = new ConcurrentHashMap<>();
