@@ -7,18 +7,17 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.runtime.tensor.HostTensor;
-import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Random;
 import java.util.TreeMap;
-import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
@@ -35,6 +34,9 @@ class MutatedCallsTest {
   private static final long MAX_BYTES = 1 << 20;
   private static final long MAX_SECONDS = 10;
 
+  /** The number of calls on one thread, since each change of threads waits for a free processor. */
+  private static final int TOGETHER = 50;
+
   /** The end of a call. */
   private enum Outcome {
     REFUSED,
@@ -49,34 +51,46 @@ class MutatedCallsTest {
     var ops = byOp.keySet().asList();
     var outcomes = new int[Outcome.values().length];
     var findings = new TreeMap<String, String>();
-    for (int i = 0; i < CALLS; i++) {
-      var random = new Random(SEED + i);
-      var calls = byOp.get(ops.get(i % ops.size()));
-      var call = new CallMutator(random).mutate(calls.get(random.nextInt(calls.size())));
-      if (call.isPresent()) {
-        try {
-          outcomes[within(MAX_SECONDS, () -> run(call.get(), random)).ordinal()]++;
-        } catch (RuntimeException | AssertionError | StackOverflowError e) {
-          findings.putIfAbsent(
-              call.get().def().name().toString(),
-              "seed %s, %s: %s"
-                  .formatted(SEED + i, call.get(), Throwables.getStackTraceAsString(e)));
-        }
-      }
+    for (int begin = 0; begin < CALLS; begin += TOGETHER) {
+      var number = new AtomicInteger(begin);
+      int end = Math.min(begin + TOGETHER, CALLS);
+      within(
+          number,
+          () -> {
+            for (; number.get() < end; number.incrementAndGet()) {
+              var random = new Random(SEED + number.get());
+              var calls = byOp.get(ops.get(number.get() % ops.size()));
+              var call = new CallMutator(random).mutate(calls.get(random.nextInt(calls.size())));
+              if (call.isPresent()) {
+                try {
+                  outcomes[run(call.get(), random).ordinal()]++;
+                } catch (RuntimeException | AssertionError | StackOverflowError e) {
+                  findings.putIfAbsent(
+                      call.get().def().name().toString(),
+                      "seed %s, %s: %s"
+                          .formatted(
+                              SEED + number.get(),
+                              call.get(),
+                              Throwables.getStackTraceAsString(e)));
+                }
+              }
+            }
+          });
     }
     System.out.printf("%s calls: %s%n", CALLS, Arrays.toString(outcomes));
     assertThat(findings.values()).isEmpty();
     assertThat(outcomes[Outcome.COMPUTED.ordinal()]).isGreaterThan(CALLS / 10);
   }
 
-  /** Runs a call on a thread of its own: a kernel that does not end cannot be stopped. */
-  private static Outcome within(long seconds, Callable<Outcome> call) {
-    var outcome = new FutureTask<>(call);
-    Thread.ofPlatform().daemon().start(outcome);
+  /** Runs calls on a thread of their own: a kernel that does not end cannot be stopped. */
+  private static void within(AtomicInteger number, Runnable calls) {
+    var all = new FutureTask<Void>(calls, null);
+    Thread.ofPlatform().daemon().start(all);
     try {
-      return outcome.get(seconds, TimeUnit.SECONDS);
+      all.get(MAX_SECONDS, TimeUnit.SECONDS);
     } catch (TimeoutException e) {
-      throw new AssertionError("did not end within %s s".formatted(seconds), e);
+      throw new AssertionError(
+          "seed %s did not end within %s s".formatted(SEED + number.get(), MAX_SECONDS), e);
     } catch (ExecutionException e) {
       Throwables.throwIfUnchecked(e.getCause());
       throw new AssertionError(e.getCause());
@@ -125,12 +139,8 @@ class MutatedCallsTest {
     return Outcome.COMPUTED;
   }
 
-  private static List<Byte> bytes(HostTensor tensor) {
-    var bytes = new ArrayList<Byte>();
-    MemorySegment memory = tensor.memory();
-    for (long i = 0; i < Math.min(memory.byteSize(), tensor.type().storageBytes()); i++) {
-      bytes.add(memory.get(ValueLayout.JAVA_BYTE, i));
-    }
-    return bytes;
+  private static ByteBuffer bytes(HostTensor tensor) {
+    long bytes = Math.min(tensor.memory().byteSize(), tensor.type().storageBytes());
+    return ByteBuffer.wrap(tensor.memory().asSlice(0, bytes).toArray(ValueLayout.JAVA_BYTE));
   }
 }
