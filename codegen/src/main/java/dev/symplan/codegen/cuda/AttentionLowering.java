@@ -148,26 +148,25 @@ final class AttentionLowering {
       }
     }
     if (out.type().numel() > 0) {
-      steps.add(forward(out, logs));
+      steps.addAll(forward(out, logs));
     }
     return steps.build();
   }
 
-  private DeviceStep forward(TensorRef out, Optional<TensorRef> logs) {
-    DeviceStep generated =
-        TiledAttention.suits(problem)
-            ? TiledAttention.launch(problem, out, logs)
-            : AttentionKernel.forward(problem, out, logs);
+  private ImmutableList<DeviceStep> forward(TensorRef out, Optional<TensorRef> logs) {
+    ImmutableList<DeviceStep> generated =
+        SplitAttention.suits(problem)
+            ? SplitAttention.launches(problem, out, logs)
+            : ImmutableList.of(
+                TiledAttention.suits(problem)
+                    ? TiledAttention.launch(problem, out, logs)
+                    : AttentionKernel.forward(problem, out, logs));
     var step =
         new DeviceStep.Attention(
-            problem.stream(),
-            scores(),
-            problem.value(),
-            out,
-            logs,
-            ImmutableList.of(generated),
-            problem.label());
-    return AttentionForm.suitsLibrary(step) ? step : generated;
+            problem.stream(), scores(), problem.value(), out, logs, generated, problem.label());
+    return AttentionForm.suitsLibrary(step) && !SplitAttention.isFaster(problem)
+        ? ImmutableList.of(step)
+        : generated;
   }
 
   private DeviceStep.Scores scores() {

@@ -236,6 +236,7 @@ public final class DeviceText {
           "%s:symmetric+%s".formatted(members, offset);
       case KernelArgument.Flags(int pad, int rank) -> "r%s:flags%s".formatted(rank, pad);
       case KernelArgument.Meetings(int pad) -> "meetings" + pad;
+      case KernelArgument.Scratch(long bytes) -> "scratch[%s]".formatted(bytes);
       case KernelArgument.Failure _ -> "failure";
       case KernelArgument.Timeout _ -> "timeout";
     };

@@ -60,7 +60,8 @@ final class TiledAttention {
 
   static boolean suits(Problem problem) {
     return GeneratedAttention.suits(
-        problem.query().type(), problem.key().type(), problem.value().type());
+            problem.query().type(), problem.key().type(), problem.value().type())
+        && !GeneratedAttention.hasFewRows(problem.query().type());
   }
 
   /**

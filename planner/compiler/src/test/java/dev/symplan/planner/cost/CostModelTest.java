@@ -10,6 +10,7 @@ import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Topology.Reach;
 import dev.symplan.planner.machine.Variant;
 import org.assertj.core.data.Offset;
+import org.assertj.core.data.Percentage;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -117,5 +118,21 @@ class CostModelTest {
                 }
                 """))
         .isCloseTo(COSTS.kernelMicros(3L << 22), Offset.offset(1e-9));
+  }
+
+  /** As measured on an H100, which computes in f32 as fast: blocks share the keys of few rows. */
+  @ParameterizedTest
+  @CsvSource({"16, 75", "31, 120"})
+  void fewRowsOfAttentionKeepAllMultiprocessorsBusy(int rows, double measured) {
+    assertThat(
+            micros(
+                """
+                graph t(q: f32[1, 16, %s, 128], k: f32[1, 16, 8192, 128]) {
+                  o = aten::scaled_dot_product_attention(q, k, k)
+                  return o
+                }
+                """
+                    .formatted(rows)))
+        .isCloseTo(measured, Percentage.withPercentage(15));
   }
 }

@@ -32,6 +32,9 @@ final class ArithmeticCost {
 
   private static final double GENERATED_RATE = 0.75;
 
+  /** The same where blocks share the keys of few rows, whose scores are added up across lanes. */
+  private static final double FEW_ROWS_RATE = 0.3;
+
   private ArithmeticCost() {}
 
   static double micros(Op op, Compute compute) {
@@ -101,6 +104,9 @@ final class ArithmeticCost {
 
   /** The tiles of causal rows with the most work come first, so that turns end together. */
   private static double generated(Op op, long rows, long heads, Compute compute) {
+    if (GeneratedAttention.hasFewRows(op.call().tensor("query"))) {
+      return op.flops() / (1e6 * FEW_ROWS_RATE * compute.matrixF32Rate());
+    }
     long tiles = Math.max(1, heads * Math.ceilDiv(rows, GENERATED_TILE));
     double turns = Math.ceilDiv(tiles, compute.multiprocessors());
     double used = tiles / (turns * compute.multiprocessors());

@@ -238,6 +238,10 @@ final class Preparation {
           words.put(index, peers.multicast(members) + offset);
       case KernelArgument.Flags(int pad, int rank) -> words.put(index, peers.flags(rank, pad));
       case KernelArgument.Meetings(int pad) -> words.put(index, gpu.memory().meetings(pad));
+      case KernelArgument.Scratch(long bytes) -> {
+        workspace.reserve(bytes);
+        workspace.follow(at -> words.put(index, at));
+      }
       case KernelArgument.Failure _ ->
           words.put(index, gpu.memory().failures().watch(launch.label()));
       case KernelArgument.Timeout _ -> words.put(index, timeout.toNanos());

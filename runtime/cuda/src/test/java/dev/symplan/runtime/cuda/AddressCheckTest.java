@@ -329,6 +329,7 @@ class AddressCheckTest {
       case KernelArgument.Memory _,
           KernelArgument.Multicast _,
           KernelArgument.Number _,
+          KernelArgument.Scratch _,
           KernelArgument.Failure _,
           KernelArgument.Timeout _ ->
           List.of();

@@ -293,8 +293,8 @@ final class EmulatedGpus {
     return switch (word) {
       case KernelArgument.Number(long number) -> number;
       case KernelArgument.Memory(var address, long _) -> at(address);
-      case KernelArgument.TensorMap map ->
-          throw new IllegalArgumentException("not emulated: " + map);
+      case KernelArgument.TensorMap _, KernelArgument.Scratch _ ->
+          throw new IllegalArgumentException("not emulated: " + word);
       case KernelArgument.Flags(int pad, int peer) ->
           memory.get(peer).flags.address() + (long) pad * DeviceProgram.FLAGS * Integer.BYTES;
       case KernelArgument.Meetings(int pad) ->

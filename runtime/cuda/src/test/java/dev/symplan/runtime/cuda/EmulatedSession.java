@@ -27,6 +27,7 @@ import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
@@ -53,6 +54,8 @@ final class EmulatedSession extends ExecutableSession {
 
   /** Whether some step has another kernel, with other bits, for GPUs that are not Hopper. */
   private boolean differs;
+
+  private MemorySegment scratch = MemorySegment.NULL;
 
   private EmulatedSession(
       Executable executable,
@@ -390,6 +393,7 @@ final class EmulatedSession extends ExecutableSession {
     return switch (word) {
       case KernelArgument.Memory(var address, long _) -> LongStream.of(at(address).address());
       case KernelArgument.Number(long value) -> LongStream.of(value);
+      case KernelArgument.Scratch(long bytes) -> LongStream.of(scratch(bytes));
       // As emulation.hpp reads it.
       case KernelArgument.TensorMap map ->
           LongStream.concat(
@@ -409,6 +413,14 @@ final class EmulatedSession extends ExecutableSession {
           KernelArgument.Timeout _ ->
           throw new IllegalStateException("not local: " + word);
     };
+  }
+
+  /** Garbage, but for what the kernel before left there. */
+  private long scratch(long bytes) {
+    if (scratch.byteSize() < bytes) {
+      scratch = Arena.ofAuto().allocate(bytes, ALIGNMENT).fill((byte) -1);
+    }
+    return scratch.address();
   }
 
   private MemorySegment at(Address address) {

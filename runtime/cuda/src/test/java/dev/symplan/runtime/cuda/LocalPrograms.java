@@ -832,6 +832,15 @@ final class LocalPrograms {
                 + " True)",
             "a = aten::scaled_dot_product_attention(x, y, y)",
             "b = aten::scaled_dot_product_attention(w, w, w)"));
+    // Few rows, whose keys are shared by blocks: by vectors, and one by one.
+    texts.add(
+        program(
+            "q: f32[1, 2, 1, 128], k: f32[1, 2, 300, 128], m: b8[1, 300], x: f16[31, 33],"
+                + " y: f16[290, 33], w: bf16[1, 4, 3, 256], z: bf16[1, 1, 260, 256]",
+            "o, l, s, t = aten::_scaled_dot_product_efficient_attention(q, k, k, None, True)",
+            "a = aten::scaled_dot_product_attention(q, k, k, m)",
+            "b = aten::scaled_dot_product_attention(x, y, y, scale=-0.3)",
+            "c = aten::scaled_dot_product_attention(w, z, z, enable_gqa=True)"));
     return texts;
   }
 
