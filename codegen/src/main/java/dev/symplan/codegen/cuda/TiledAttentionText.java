@@ -111,7 +111,7 @@ final class TiledAttentionText {
               added[i][j] = BIASED && q < ALL_ROWS && k < ALL_KEYS ? $BIAS : 0;
             }
           }
-          #pragma unroll 8
+          #pragma unroll $STEPS
           for (int d = 0; d < PADDED; d += 4) {
             Four left[OF_ROWS];
             Four right[OF_KEYS];
@@ -175,7 +175,7 @@ final class TiledAttentionText {
           }
           // A warp alone reads and writes the weights of its rows.
           __syncwarp();
-          #pragma unroll 8
+          #pragma unroll $STEPS
           for (int k = 0; k < KEYS; k += 4) {
             Four left[OF_ROWS];
             #pragma unroll
