@@ -34,6 +34,7 @@ import dev.symplan.planner.pass.rewrite.FoldMasks;
 import dev.symplan.planner.pass.rewrite.GatherFirst;
 import dev.symplan.planner.pass.rewrite.Groups;
 import dev.symplan.planner.pass.rewrite.JoinSlices;
+import dev.symplan.planner.pass.rewrite.LiftElementwise;
 import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
 import dev.symplan.planner.pass.rewrite.ShareHeads;
@@ -86,6 +87,8 @@ public final class Pipeline {
           .add(new SinkConversions())
           // The searches price kernels, so they must know which ops become one.
           .add(new SinkElementwise())
+          // What sank may be what others read in the same kernel.
+          .add(new LiftElementwise())
           // A collective that moves rows stays by itself, and its copies take no memory from here
           // on.
           .add(RewriteSearch.layouts(DRAFT))

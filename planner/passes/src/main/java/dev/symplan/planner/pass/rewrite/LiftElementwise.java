@@ -1,0 +1,313 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Iterables;
+import com.google.common.collect.ListMultimap;
+import com.google.common.collect.MultimapBuilder;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.pass.GraphPass;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.analysis.Fusion;
+import dev.symplan.planner.pass.analysis.IntLists;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.IntStream;
+
+/**
+ * Moves elementwise ops up to the kernel that makes what they read, so that both run as one: the
+ * gradient of {@code silu} to the ops that compute its sigmoid again, from which products separate
+ * it. What one passes to the other is then in no memory.
+ *
+ * <p>Ops move over others without effects only, and not over collectives, which they may hide. They
+ * move only if kernels read and write less then, and if at no point between, what they make takes
+ * more memory than what they read would have.
+ */
+public final class LiftElementwise extends GraphPass {
+
+  private static final int NONE = -1;
+
+  public LiftElementwise() {
+    super("lift_elementwise", facts(), facts());
+  }
+
+  @Override
+  public GraphState run(GraphState state, PassContext context) {
+    if (!context.options().fusion()) {
+      return state;
+    }
+    return state.mapGraphs(own -> new Lifting(own).run());
+  }
+
+  private static final class Lifting {
+    private final Graph graph;
+    private final ImmutableList<Op> ops;
+    private final Analyses own;
+    private final Aliases aliases;
+    private final Fusion fusion;
+
+    /** By value, the op that gives it; {@link #NONE} for an input. */
+    private final int[] maker;
+
+    /** By storage, the ops that use it, ascending. */
+    private final IntLists users;
+
+    /** By storage, whether views of it are read. */
+    private final boolean[] viewed;
+
+    /** By op, the op behind which it could be: itself, if it stays. */
+    private final int[] behind;
+
+    private final boolean[] moves;
+
+    Lifting(Analyses own) {
+      this.own = own;
+      this.graph = own.graph();
+      this.ops = graph.ops();
+      this.aliases = own.aliases();
+      this.fusion = own.fusion();
+      this.maker = new int[graph.valueCount()];
+      Arrays.fill(maker, NONE);
+      this.viewed = new boolean[aliases.count()];
+      this.behind = new int[ops.size()];
+      this.moves = new boolean[ops.size()];
+      var found = new IntLists.Builder();
+      for (int i = 0; i < ops.size(); i++) {
+        for (var result : ops.get(i).results()) {
+          maker[result.id()] = i;
+        }
+        for (var value : Iterables.concat(ops.get(i).operands(), ops.get(i).results())) {
+          int storage = aliases.id(value);
+          if (storage >= 0 && aliases.runs(i)) {
+            found.add(storage, i);
+          } else if (storage >= 0) {
+            viewed[storage] = true;
+          }
+        }
+      }
+      this.users = found.build(aliases.count());
+    }
+
+    Graph run() {
+      ListMultimap<Integer, Integer> groups = MultimapBuilder.treeKeys().arrayListValues().build();
+      int barrier = NONE;
+      for (int i = 0; i < ops.size(); i++) {
+        behind[i] = i;
+        if (!isPure(ops.get(i))) {
+          barrier = i;
+          continue;
+        }
+        int first =
+            ops.get(i).operands().stream()
+                .mapToInt(value -> maker[value.id()])
+                .map(op -> op == NONE ? NONE : behind[op])
+                .max()
+                .orElse(NONE);
+        if (!aliases.runs(i) || first > barrier && fits(i, first)) {
+          behind[i] = first;
+        }
+        if (aliases.runs(i) && behind[i] != i) {
+          groups.put(fusion.unitOf(first), i);
+        }
+      }
+      ListMultimap<Integer, Integer> moving = MultimapBuilder.treeKeys().arrayListValues().build();
+      for (int unit : groups.keySet()) {
+        int end = end(unit);
+        var group = ready(groups.get(unit), end);
+        if (!group.isEmpty() && savesTraffic(group, unit) && savesMemory(group, end)) {
+          group.forEach(op -> moves[op] = true);
+          moving.putAll(end, group);
+        }
+      }
+      return moving.isEmpty() ? graph : moved(moving);
+    }
+
+    /** Whether an op can be in the kernel of an earlier one. */
+    private boolean fits(int index, int first) {
+      return isElementwise(index)
+          && isElementwise(first)
+          && ops.get(index).result().tensor().sizes().equals(ops.get(first).result().tensor().sizes())
+          && fusion.unitOf(index) != fusion.unitOf(first)
+          && ops.get(index).operands().stream().noneMatch(value -> isView(value, first));
+    }
+
+    /** Whether a value is in memory that the kernel of an op makes, and is not alone there. */
+    private boolean isView(Value value, int first) {
+      int storage = aliases.id(value);
+      if (storage < 0 || !viewed[storage]) {
+        return false;
+      }
+      int def = aliases.storage(storage).def();
+      return def >= 0 && (behind[def] != def || fusion.unitOf(def) == fusion.unitOf(first));
+    }
+
+    private boolean isElementwise(int index) {
+      var op = ops.get(index);
+      return op.def().has(OpTrait.ELEMENTWISE)
+          && isPure(op)
+          && op.results().size() == 1
+          && op.result().isTensor()
+          && aliases.defines(op.result());
+    }
+
+    private static boolean isPure(Op op) {
+      return op.def().rule().isPresent()
+          && !op.def().hasEffect()
+          && !op.def().isFence()
+          && !op.def().has(OpTrait.WAIT)
+          && op.def().collective().isEmpty();
+    }
+
+    private int end(int unit) {
+      var members = fusion.units().get(unit);
+      return members.get(members.length() - 1);
+    }
+
+    /** {@return the ops whose operands are there behind an op, if those before them move} */
+    private ImmutableList<Integer> ready(List<Integer> group, int end) {
+      var ready = new LinkedHashSet<Integer>();
+      for (int op : group) {
+        if (makers(op).allMatch(made -> made <= end || moves[made] || ready.contains(made))) {
+          ready.add(op);
+        }
+      }
+      return ImmutableList.copyOf(ready);
+    }
+
+    /** {@return the ops that run and give what an op reads, or views of} */
+    private IntStream makers(int op) {
+      return ops.get(op).operands().stream()
+          .mapToInt(value -> maker[value.id()])
+          .filter(made -> made != NONE)
+          .flatMap(made -> aliases.runs(made) ? IntStream.of(made) : makers(made));
+    }
+
+    private boolean savesTraffic(ImmutableList<Integer> group, int unit) {
+      var kernel = members(unit);
+      long before = traffic(kernel);
+      kernel.addAll(group);
+      long after = traffic(kernel);
+      for (int left : group.stream().mapToInt(fusion::unitOf).distinct().toArray()) {
+        var rest = members(left);
+        before += traffic(rest);
+        group.forEach(rest::remove);
+        after += traffic(rest);
+      }
+      return after < before;
+    }
+
+    private Set<Integer> members(int unit) {
+      var members = new LinkedHashSet<Integer>();
+      fusion.units().get(unit).forEach(members::add);
+      return members;
+    }
+
+    /** {@return the bytes in memory that a kernel reads and writes} */
+    private long traffic(Set<Integer> kernel) {
+      var counted = new HashSet<Integer>();
+      long bytes = 0;
+      for (int op : kernel) {
+        for (var value : Iterables.concat(ops.get(op).operands(), ops.get(op).results())) {
+          int storage = aliases.id(value);
+          if (storage >= 0 && counted.add(value.id()) && !passes(storage, kernel)) {
+            bytes += value.tensor().bytes();
+          }
+        }
+      }
+      return bytes;
+    }
+
+    /** Whether only a kernel makes and uses a storage. */
+    private boolean passes(int storage, Set<Integer> kernel) {
+      return kernel.contains(aliases.storage(storage).def())
+          && !own.uses().escapes(storage)
+          && lastUseOutside(storage, kernel) == NONE;
+    }
+
+    private int lastUseOutside(int storage, Set<Integer> kernel) {
+      for (int i = users.size(storage) - 1; i >= 0; i--) {
+        if (!kernel.contains(users.get(storage, i))) {
+          return users.get(storage, i);
+        }
+      }
+      return NONE;
+    }
+
+    /** A storage that lives longer, or shorter, in all kernels between two. */
+    private record Change(int from, int to, long bytes) {
+      boolean isAt(int kernel) {
+        return from < kernel && kernel < to;
+      }
+    }
+
+    /** Whether no more is live at any kernel that the group moves over. */
+    private boolean savesMemory(ImmutableList<Integer> group, int end) {
+      var members = Set.copyOf(group);
+      var longer = new ArrayList<Change>();
+      var shorter = new ArrayList<Change>();
+      var seen = new HashSet<Integer>();
+      int unit = fusion.unitOf(end);
+      for (int op : group) {
+        int result = aliases.id(ops.get(op).result());
+        if (!passes(result, members)) {
+          longer.add(new Change(unit, fusion.unitOf(op), aliases.storage(result).bytes()));
+        }
+        for (var value : ops.get(op).operands()) {
+          int storage = aliases.id(value);
+          if (storage >= 0 && seen.add(storage) && isOlder(storage, end)) {
+            int last = own.uses().lastOpOrCaller(storage);
+            if (members.contains(last)) {
+              int left = Math.max(end, lastUseOutside(storage, members));
+              shorter.add(
+                  new Change(
+                      fusion.unitOf(left),
+                      fusion.unitOf(last),
+                      aliases.storage(storage).bytes()));
+            }
+          }
+        }
+      }
+      return IntStream.concat(IntStream.of(unit + 1), shorter.stream().mapToInt(Change::to))
+          .allMatch(at -> bytes(longer, at) <= bytes(shorter, at));
+    }
+
+    private boolean isOlder(int storage, int end) {
+      return aliases.storage(storage).def() <= end;
+    }
+
+    private static long bytes(List<Change> changes, int kernel) {
+      return changes.stream().filter(change -> change.isAt(kernel)).mapToLong(Change::bytes).sum();
+    }
+
+    private Graph moved(ListMultimap<Integer, Integer> moving) {
+      var order = new LinkedHashSet<Integer>();
+      for (int i = 0; i < ops.size(); i++) {
+        if (!moves[i]) {
+          order.add(i);
+        }
+        moving.get(i).forEach(op -> addWithViews(order, op));
+      }
+      return graph.withOps(order.stream().map(ops::get).toList());
+    }
+
+    /** Adds an op, and first the views that it reads. */
+    private void addWithViews(Set<Integer> order, int op) {
+      for (var value : ops.get(op).operands()) {
+        int made = maker[value.id()];
+        if (made != NONE && !order.contains(made)) {
+          addWithViews(order, made);
+        }
+      }
+      order.add(op);
+    }
+  }
+}
