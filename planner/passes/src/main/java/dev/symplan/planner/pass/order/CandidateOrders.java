@@ -6,6 +6,7 @@ import com.google.common.collect.MultimapBuilder;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Precedence;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -67,15 +68,11 @@ public final class CandidateOrders {
     var atFirst = MemoryProfile.of(units, given);
     ListMultimap<Long, int[]> found = MultimapBuilder.treeKeys().arrayListValues().build();
     // Of two that need as much, the one that comes first here is the nearer to the given order.
-    var descended = PeakDescent.from(units, given, WORK);
-    add(found, units, descended, atFirst);
-    ExactOrder.of(units, mostSets)
-        .ifPresentOrElse(
-            order -> add(found, units, order, atFirst),
-            () -> {
-              add(found, units, improved(units, ListOrder.forward(units)), atFirst);
-              add(found, units, improved(units, ListOrder.backward(units)), atFirst);
-            });
+    add(found, units, PeakDescent.from(units, given, WORK), atFirst);
+    // Collectives beside compute need more than the peak of an order, and so not the best one says.
+    ExactOrder.of(units, mostSets).ifPresent(order -> add(found, units, order, atFirst));
+    add(found, units, improved(units, ListOrder.forward(units)), atFirst);
+    add(found, units, improved(units, ListOrder.backward(units)), atFirst);
     return List.copyOf(found.values());
   }
 
@@ -86,7 +83,7 @@ public final class CandidateOrders {
   private static void add(
       ListMultimap<Long, int[]> found, WorkUnits units, int[] order, MemoryProfile given) {
     long peak = MemoryProfile.of(units, order).peak();
-    if (peak < given.peak()) {
+    if (peak < given.peak() && found.get(peak).stream().noneMatch(o -> Arrays.equals(o, order))) {
       found.put(peak, order);
     }
   }
