@@ -277,7 +277,18 @@ public final class LiftElementwise extends GraphPass {
         }
       }
       return IntStream.concat(IntStream.of(unit + 1), shorter.stream().mapToInt(Change::to))
-          .allMatch(at -> bytes(longer, at) <= bytes(shorter, at));
+          .map(kernel -> left(kernel, members))
+          .allMatch(kernel -> bytes(longer, kernel) <= bytes(shorter, kernel));
+    }
+
+    /** {@return the first kernel from one on that has ops besides those that move} */
+    private int left(int kernel, Set<Integer> moved) {
+      var units = fusion.units();
+      int left = kernel;
+      while (left < units.size() && units.get(left).stream().allMatch(moved::contains)) {
+        left++;
+      }
+      return left;
     }
 
     private boolean isOlder(int storage, int end) {
