@@ -3,6 +3,7 @@ package dev.symplan.ir.joint;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.math.LongMath;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
@@ -77,6 +78,19 @@ public final class Buckets {
   private Buckets(String size, ImmutableList<Long> values) {
     this.size = size;
     this.values = values;
+  }
+
+  /**
+   * {@return the powers of two in a range, and its last value, ascending}
+   *
+   * @param first at least 1, and at most {@code last}
+   */
+  public static ImmutableList<Long> powersOfTwo(long first, long last) {
+    var values = ImmutableList.<Long>builder();
+    for (long value = LongMath.ceilingPowerOfTwo(first); value < last; value *= 2) {
+      values.add(value);
+    }
+    return values.add(last).build();
   }
 
   /**

@@ -58,7 +58,7 @@ final class CompileCommand extends ConsoleCommand {
 
   private Plan observed(Path folder) {
     var passes = PassFolder.at(folder);
-    var plan = input.compile(flags.compiler().observedBy(passes));
+    var plan = input.compile(flags.compiler().observedBy(passes), flags.ranges());
     passes.finish();
     console.progress("passes written to " + folder);
     return plan;
@@ -72,7 +72,7 @@ final class CompileCommand extends ConsoleCommand {
           Outputs.requireNotRead(file, input.files());
           Outputs.requireNotRead(file, flags.read());
         });
-    var plan = dumpDir.map(this::observed).orElseGet(() -> input.compile(flags.compiler()));
+    var plan = dumpDir.map(this::observed).orElseGet(() -> input.compile(flags.compiler(), flags.ranges()));
     console.warnings(plan.warnings());
     output.ifPresent(file -> PlanFile.write(plan, file));
     console.print(TextRenderer.render(PlanReport.of(plan, List.of(View.SUMMARY))));

@@ -62,7 +62,7 @@ final class ImportCommand extends ConsoleCommand {
       throw usage("--output and --weights are the same file: " + output.get());
     }
     var warnings = new ArrayList<Diagnostic>();
-    var program = input.read(flags.options(spec), warnings::add);
+    var program = input.read(flags.options(spec), flags.ranges(), warnings::add);
     console.warnings(warnings);
     if (weights.isPresent()) {
       writeWeights(weights.get());

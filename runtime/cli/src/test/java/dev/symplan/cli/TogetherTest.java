@@ -248,6 +248,10 @@ class TogetherTest {
       var ran = run(Stream.concat(Stream.of("run", plan), how.stream()).toArray(String[]::new));
       assertThat(ran.out()).contains("f32[2, 3]", "f32[4, 3]", "ok: all 2 outputs agree");
     }
+    // What follows --buckets is an input, unless it looks like sizes.
+    var ranged = run("import", "--dim", "s77=2..5", "--ranks", "1", "--buckets", text.toString());
+    assertThat(ranged.out())
+        .contains("x_s77_2: f32[2, 2]", "x_s77_4: f32[4, 2]", "x_s77_5: f32[5, 2]", "w: f32[2, 3]");
     var imported = run("import", text.toString(), "--buckets", "s77=2,4", "--ranks", "1");
     assertThat(imported.out()).contains("x_s77_2: f32[2, 2]", "x_s77_4: f32[4, 2]", "w: f32[2, 3]");
     for (var wrong : List.of("2,4", "s77=", "s77=2,,4", "s77=a,b", "=2,4")) {
@@ -255,6 +259,18 @@ class TogetherTest {
       assertThat(ran.code()).as(wrong).isEqualTo(2);
       assertThat(ran.err()).contains("is not of the form s77=128,1024,4096");
     }
+    for (var wrong : List.of("--buckets", "--buckets --dim s77=2..4 --dim s78=2..4")) {
+      var words = Stream.concat(Stream.of("import", text.toString()), Stream.of(wrong.split(" ")));
+      var ran = run(words.toArray(String[]::new));
+      assertThat(ran.code()).as(wrong).isEqualTo(2);
+      assertThat(ran.err()).contains("--buckets needs the range of one symbolic size");
+    }
+    assertThat(run("import", text.toString(), "--buckets", "s77=2,4", "--dim", "s77=2..4").err())
+        .contains("--buckets s77=2,4 lists the sizes; leave out the range in --dim, or the list");
+    assertThat(run("import", text.toString(), "--buckets", "--dim", "s77=5..6").err())
+        .contains("no power of two is in 5..6 below its end; --dim s77=6 plans for that");
+    assertThat(run("run", text.toString(), "--dim", "s77=2..4").err())
+        .contains("--dim s77=2..4 is a range");
     var twice = run("compile", text.toString(), "--buckets", "s77=2,4", "--dim", "s77=3");
     assertThat(twice.code()).isEqualTo(1);
     assertThat(twice.err()).contains("the size 's77' has another value already");

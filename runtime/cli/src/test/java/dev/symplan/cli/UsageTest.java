@@ -90,7 +90,10 @@ class UsageTest {
       value = {
         "--ranks|9999999999|'--ranks': 9999999999 is out of range",
         "--ranks|4x|'--ranks': '4x' is not a whole number",
-        "--dim|s77=1..4096|'1..4096' is not a whole number: --buckets takes several sizes",
+        "--dim|s77=4x|'4x' is not a whole number",
+        "--dim|s77=1..4096|--dim s77=1..4096 is a range: compile --buckets plans each power of two",
+        "--dim|s77=8..2|'8..2' is not a range of positive sizes such as 1..4096",
+        "--dim-max|s77=1..4096|'1..4096' is not a whole number",
         "--reorder-budget|1d|'--reorder-budget': '1d' is not a number",
         "--reorder-budget|NaN|'--reorder-budget': 'NaN' is not a number",
         "--optimize|fun|--optimize: 'fun' is not one of time, balanced, memory",

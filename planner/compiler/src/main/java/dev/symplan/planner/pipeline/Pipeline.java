@@ -37,6 +37,7 @@ import dev.symplan.planner.pass.rewrite.JoinSlices;
 import dev.symplan.planner.pass.rewrite.LiftElementwise;
 import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
+import dev.symplan.planner.pass.rewrite.ReshapeFirst;
 import dev.symplan.planner.pass.rewrite.ShareHeads;
 import dev.symplan.planner.pass.rewrite.SinkConversions;
 import dev.symplan.planner.pass.rewrite.SinkElementwise;
@@ -79,6 +80,8 @@ public final class Pipeline {
           .add(new LowerAttention())
           // Elements that a gather does not pick are not computed then, and no kernel holds them.
           .add(new GatherFirst())
+          // Only ops of one shape can be one kernel.
+          .add(new ReshapeFirst())
           // Concatenations can be in kernels that slices cannot be in.
           .add(new JoinSlices())
           // The searches price collectives by what they send.

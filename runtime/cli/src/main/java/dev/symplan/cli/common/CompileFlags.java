@@ -315,6 +315,11 @@ public final class CompileFlags {
     return Stream.concat(file.stream(), program.declarations().stream()).toList();
   }
 
+  /** {@return the symbolic sizes that were given as a range, with it} */
+  public ImmutableMap<String, SizeRange> ranges() {
+    return program.ranges();
+  }
+
   /** {@return a compiler as the options say} */
   public Compiler compiler() {
     return target

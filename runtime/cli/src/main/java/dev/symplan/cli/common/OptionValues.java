@@ -41,6 +41,7 @@ final class OptionValues {
         .registerConverter(int.class, text -> whole(text, Integer::valueOf))
         .registerConverter(Long.class, text -> whole(text, Long::valueOf))
         .registerConverter(long.class, text -> whole(text, Long::valueOf))
+        .registerConverter(SizeRange.class, SizeRange::of)
         .registerConverter(Double.class, OptionValues::number)
         .registerConverter(double.class, OptionValues::number);
   }
@@ -59,16 +60,9 @@ final class OptionValues {
     }
   }
 
-  private static <N> N whole(String text, Function<String, N> read) {
+  static <N> N whole(String text, Function<String, N> read) {
     if (!WHOLE.matcher(text).matches()) {
-      // Ranges would be meant for symbolic sizes.
-      throw new TypeConversionException(
-          "'%s' is not a whole number%s"
-              .formatted(
-                  text,
-                  text.contains("..")
-                      ? ": --buckets takes several sizes, and --dim-max the largest"
-                      : ""));
+      throw new TypeConversionException("'%s' is not a whole number".formatted(text));
     }
     try {
       return read.apply(text);

@@ -2,6 +2,7 @@ package dev.symplan.cli.common;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.Maps;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.options.CompileOptions;
 import java.nio.file.Path;
@@ -28,8 +29,8 @@ public final class ProgramFlags {
       paramLabel = "SYMBOL=SIZE",
       description =
           "The value of a symbolic size (s77=128), or of a size on one rank (u0@1=96). May be"
-              + " repeated.")
-  private Map<String, Long> dims = new LinkedHashMap<>();
+              + " repeated. With --buckets, the range of a size (s77=1..4096).")
+  private Map<String, SizeRange> dims = new LinkedHashMap<>();
 
   @Option(
       names = "--dim-max",
@@ -58,11 +59,22 @@ public final class ProgramFlags {
     return ranks;
   }
 
+  /** {@return the symbolic sizes that were given as a range, with it} */
+  public ImmutableMap<String, SizeRange> ranges() {
+    return ImmutableMap.copyOf(Maps.filterValues(dims, size -> size.only().isEmpty()));
+  }
+
+  private ImmutableMap<String, Long> values() {
+    var values = ImmutableMap.<String, Long>builder();
+    dims.forEach((symbol, size) -> size.only().ifPresent(only -> values.put(symbol, only)));
+    return values.buildOrThrow();
+  }
+
   /**
    * {@return options that are otherwise the default}
    *
    * @param command named in errors
-   * @throws ParameterException when the number of ranks is out of range
+   * @throws ParameterException when the number of ranks is out of range, or a size is a range
    */
   public CompileOptions options(CommandSpec command) {
     if (ranks.filter(count -> count < 1 || count > ProcessGroup.MAX_RANKS).isPresent()) {
@@ -70,10 +82,22 @@ public final class ProgramFlags {
           command.commandLine(),
           "--ranks must be at least 1, and at most " + ProcessGroup.MAX_RANKS);
     }
+    var buckets = Optional.ofNullable(command.findOption("--buckets"));
+    if (buckets.isEmpty() || Optional.empty().equals(buckets.get().getValue())) {
+      ranges()
+          .forEach(
+              (symbol, range) -> {
+                throw new ParameterException(
+                    command.commandLine(),
+                    ("--dim %1$s=%2$s is a range: compile --buckets plans each power of two in it,"
+                            + " and --dim-max %1$s=%3$s the largest size")
+                        .formatted(symbol, range, range.last()));
+              });
+    }
     // 0 leaves it to the groups.
     return CompileOptions.DEFAULT
         .withRanks(ranks.orElse(0))
-        .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax))
+        .withDims(values(), ImmutableMap.copyOf(dimMax))
         .withDeclarations(ImmutableList.copyOf(declarations));
   }
 }

@@ -16,11 +16,13 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * Gathers elements before elementwise ops, not after them: of the logits, a loss needs one for each
@@ -134,12 +136,10 @@ public final class GatherFirst extends GraphPass {
         return new Picked.Elements(value);
       }
       var operands = ImmutableList.<Picked>builder();
-      long bytes = 0;
       for (var operand : ops.get(maker).operands()) {
         if (operand.tensor().sizes().equals(seen.tensor().sizes())
             && (sizes.equals(seen.tensor().sizes()) || operand.tensor().isContiguous())) {
           operands.add(picked(operand, sizes, dim, deepest - 1));
-          bytes += aliases.of(operand).bytes();
         } else if (operand.tensor().rank() == 0
             || (sizes.equals(seen.tensor().sizes()) && isSame(operand.tensor(), sizes, dim))) {
           operands.add(new Picked.Whole(operand));
@@ -147,10 +147,19 @@ public final class GatherFirst extends GraphPass {
           return new Picked.Elements(value);
         }
       }
+      var made = new Picked.Made(maker, ops.get(maker), operands.build());
       // The tensors that are read instead must not keep more memory.
-      return bytes <= seen.tensor().bytes()
-          ? new Picked.Made(maker, ops.get(maker), operands.build())
-          : new Picked.Elements(value);
+      long bytes = read(made).map(aliases::of).distinct().mapToLong(Aliases.Storage::bytes).sum();
+      return bytes <= seen.tensor().bytes() ? made : new Picked.Elements(value);
+    }
+
+    /** {@return the tensors of which elements are read} */
+    private static Stream<Value> read(Picked picked) {
+      return switch (picked) {
+        case Picked.Elements(var value) -> Stream.of(value);
+        case Picked.Whole _ -> Stream.of();
+        case Picked.Made made -> made.operands().stream().flatMap(Search::read);
+      };
     }
 
     /** Whether a tensor is all of its storage, one element after the other. */

@@ -184,7 +184,10 @@ public final class SinkElementwise extends GraphPass {
         }
       }
       long kept = dying.stream().mapToLong(id -> aliases.storage(id).bytes()).sum();
-      return kept <= made && dying.stream().noneMatch(id -> goesByRows(aliases.storage(id).def()));
+      // What leaves the kernel that made its operand reads that from memory.
+      return kept < made
+          || kept == made
+              && dying.stream().noneMatch(id -> goesByRows(aliases.storage(id).def()));
     }
 
     private boolean isOlder(Value value, Set<Integer> group) {

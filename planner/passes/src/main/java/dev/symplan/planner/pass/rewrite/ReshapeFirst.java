@@ -1,0 +1,221 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ArrayListMultimap;
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ListMultimap;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.Rows;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.pass.GraphPass;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.analysis.GraphCopier;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Reshapes tensors before elementwise ops, not after them: logits are converted as {@code [tokens,
+ * vocabulary]}, as the loss reads them, though the model gives {@code [batch, tokens, vocabulary]}.
+ * Ops of one shape can run as one kernel.
+ *
+ * <p>An op changes its shape if all that reads its result is a reshape to the same sizes, or an
+ * elementwise op that changes to these. What it reads is reshaped instead, unless a kernel by rows
+ * made it, which it may belong to.
+ */
+public final class ReshapeFirst extends GraphPass {
+  private static final OpDef VIEW = BuiltinOps.registry().get("aten::view");
+
+  public ReshapeFirst() {
+    super("reshape_first", facts(), facts());
+  }
+
+  @Override
+  public GraphState run(GraphState state, PassContext context) {
+    return context.options().fusion() ? state.mapGraphs(own -> new Search(own).run()) : state;
+  }
+
+  private static final class Search extends GraphSearch {
+    private final GraphCopier copier;
+
+    /** By value, the ops that take it. */
+    private final ListMultimap<Integer, Integer> readers = ArrayListMultimap.create();
+
+    private final Set<Integer> returned = new HashSet<>();
+
+    /** By op, the sizes that its result gets. */
+    private final Map<Integer, ImmutableLongArray> changed = new HashMap<>();
+
+    Search(Analyses own) {
+      super(own);
+      this.copier = new GraphCopier(graph);
+      for (int i = 0; i < ops.size(); i++) {
+        for (var operand : ops.get(i).operands()) {
+          readers.put(operand.id(), i);
+        }
+      }
+      graph.outputValues().forEach(value -> returned.add(value.id()));
+    }
+
+    Graph run() {
+      for (int i = ops.size() - 1; i >= 0; i--) {
+        int index = i;
+        if (isElementwise(ops.get(i))) {
+          sizes(ops.get(i)).ifPresent(sizes -> changed.put(index, sizes));
+        }
+      }
+      // An op that stays keeps those before and behind it.
+      while (changed.keySet().removeIf(index -> !fits(index))) {}
+      if (changed.isEmpty()) {
+        return graph;
+      }
+      for (int i = 0; i < ops.size(); i++) {
+        var op = ops.get(i);
+        if (changed.containsKey(i)) {
+          emit(op, changed.get(i));
+        } else if (!replaces(op)) {
+          copier.keep(op);
+        }
+      }
+      return Normalize.removeDeadCode(copier.finish());
+    }
+
+    private boolean isElementwise(Op op) {
+      return op.def().has(OpTrait.ELEMENTWISE)
+          && op.def().rule().isPresent()
+          && !op.def().hasEffect()
+          && op.results().size() == 1
+          && op.result().isTensor()
+          && aliases.defines(op.result())
+          && op.result().tensor().isContiguous()
+          && !returned.contains(op.result().id())
+          && op.operands().stream()
+              .allMatch(
+                  value ->
+                      value.isTensor()
+                          && (value.tensor().rank() == 0
+                              || value.tensor().isContiguous()
+                                  && value.tensor().sizes().equals(op.result().tensor().sizes())));
+    }
+
+    /** {@return the sizes with which all that reads an op's result sees it, if they are others} */
+    private Optional<ImmutableLongArray> sizes(Op op) {
+      var seen = new HashSet<ImmutableLongArray>();
+      for (int reader : readers.get(op.result().id())) {
+        if (isReshape(reader, op.result())) {
+          seen.add(ops.get(reader).result().tensor().sizes());
+        } else if (changed.containsKey(reader)) {
+          seen.add(changed.get(reader));
+        } else {
+          return Optional.empty();
+        }
+      }
+      return seen.size() == 1
+          ? Optional.of(seen.iterator().next())
+              .filter(sizes -> !sizes.equals(op.result().tensor().sizes()))
+          : Optional.empty();
+    }
+
+    /** Whether an op only shows all of a tensor in another shape, row by row. */
+    private boolean isReshape(int index, Value value) {
+      var op = ops.get(index);
+      return aliases.isView(index)
+          && op.results().size() == 1
+          && flow.base(op.result()).filter(value::equals).isPresent()
+          && isWhole(op.result())
+          && op.result().tensor().dtype() == value.tensor().dtype()
+          && !returned.contains(op.result().id());
+    }
+
+    private boolean isWhole(Value value) {
+      return aliases.isWhole(value) && value.tensor().isContiguous();
+    }
+
+    private boolean fits(int index) {
+      var op = ops.get(index);
+      var sizes = changed.get(index);
+      return sizes(op).filter(sizes::equals).isPresent()
+          && op.operands().stream()
+              .allMatch(
+                  value ->
+                      value.tensor().rank() == 0
+                          || sizes.equals(changed.get(flow.maker(value)))
+                          || original(value, sizes).isPresent()
+                          || isMadeAlone(value));
+    }
+
+    /** {@return the tensor with some sizes that a value shows in another shape} */
+    private Optional<Value> original(Value value, ImmutableLongArray sizes) {
+      var base = Optional.of(value).filter(this::isWhole).flatMap(flow::base);
+      while (base.isPresent() && !base.get().tensor().sizes().equals(sizes)) {
+        base = base.filter(this::isWhole).flatMap(flow::base);
+      }
+      return base.filter(this::isWhole)
+          .filter(found -> found.tensor().dtype() == value.tensor().dtype());
+    }
+
+    /** Whether no kernel by rows, and no collective, makes a tensor. */
+    private boolean isMadeAlone(Value value) {
+      if (!isWhole(value)) {
+        return false;
+      }
+      int maker = aliases.of(value).def();
+      return maker < 0
+          || !ops.get(maker).def().has(OpTrait.ELEMENTWISE)
+              && Rows.of(ops.get(maker)) == 0
+              && ops.get(maker).collective().isEmpty();
+    }
+
+    private void emit(Op op, ImmutableLongArray sizes) {
+      Map<Integer, Value> operands = new HashMap<>();
+      for (var value : op.operands()) {
+        operands.put(value.id(), reshaped(value, sizes, op));
+      }
+      var args =
+          op.args().stream()
+              .map(arg -> arg.map(value -> operands.get(value.id())))
+              .collect(ImmutableList.toImmutableList());
+      copier.emit(op, op.def(), args, ImmutableList.of(typed(op.result(), sizes)));
+    }
+
+    private Value reshaped(Value value, ImmutableLongArray sizes, Op op) {
+      if (value.tensor().rank() == 0 || sizes.equals(changed.get(flow.maker(value)))) {
+        return copier.now(value);
+      }
+      var original = original(value, sizes);
+      return original.isPresent()
+          ? copier.now(original.get())
+          : copier.insert(
+              VIEW,
+              ImmutableList.of(new Arg.Ref(copier.now(value)), Arg.Seq.of(sizes.stream())),
+              value.name() + "_reshaped",
+              typed(value, sizes),
+              op.span());
+    }
+
+    private static TensorType typed(Value value, ImmutableLongArray sizes) {
+      return TensorType.contiguous(value.tensor().dtype(), sizes);
+    }
+
+    /** Whether an op reshapes what has these sizes already. */
+    private boolean replaces(Op op) {
+      var value =
+          op.results().size() == 1 ? flow.base(op.result()) : Optional.<Value>empty();
+      if (value.isEmpty() || !changed.containsKey(flow.maker(value.get()))) {
+        return false;
+      }
+      copier.replace(op.result(), copier.now(value.get()));
+      return true;
+    }
+  }
+}
