@@ -80,14 +80,14 @@ public final class Pipeline {
           .add(new LowerAttention())
           // Elements that a gather does not pick are not computed then, and no kernel holds them.
           .add(new GatherFirst())
-          // Only ops of one shape can be one kernel.
-          .add(new ReshapeFirst())
           // Concatenations can be in kernels that slices cannot be in.
           .add(new JoinSlices())
           // The searches price collectives by what they send.
           .add(new ConvertFirst())
           // Only a conversion that nothing else reads can move.
           .add(new SinkConversions())
+          // Only ops of one shape can be one kernel. Conversions sink with the views of them.
+          .add(new ReshapeFirst())
           // The searches price kernels, so they must know which ops become one.
           .add(new SinkElementwise())
           // What sank may be what others read in the same kernel.

@@ -124,6 +124,22 @@ class SinkElementwiseTest {
     assertThat(steps(plan(CompileOptions.DEFAULT, GATED, lines))).contains("c s d", "y");
   }
 
+  /** What they read there is small: a label of each row, and not an element. */
+  @Test
+  void opsLeaveAKernelOfFewElements() {
+    assertThat(
+            steps(
+                plan(
+                    CompileOptions.DEFAULT,
+                    "x: f32[512, 1024], u: f32[1024, 1024], i: f32[512, 1], k: f32[1024]",
+                    "l = aten::neg(i)",
+                    "e = aten::eq.Tensor(l, k)",
+                    "b = aten::mm(x, u)",
+                    "y = aten::mul.Tensor(e, b)",
+                    "return y")))
+        .containsExactly("l", "b", "e y");
+  }
+
   /** Ops at the end of a kernel that goes by rows stay with it. */
   @Test
   void opsDoNotLeaveTheirKernel() {

@@ -154,13 +154,14 @@ public final class ReshapeFirst extends GraphPass {
                           || isMadeAlone(value));
     }
 
-    /** {@return the tensor with some sizes that a value shows in another shape} */
+    /** {@return the tensor with some sizes, and keeping them, that a value shows in others} */
     private Optional<Value> original(Value value, ImmutableLongArray sizes) {
       var base = Optional.of(value).filter(this::isWhole).flatMap(flow::base);
       while (base.isPresent() && !base.get().tensor().sizes().equals(sizes)) {
         base = base.filter(this::isWhole).flatMap(flow::base);
       }
       return base.filter(this::isWhole)
+          .filter(found -> !changed.containsKey(flow.maker(found)))
           .filter(found -> found.tensor().dtype() == value.tensor().dtype());
     }
 
