@@ -72,7 +72,10 @@ final class CompileCommand extends ConsoleCommand {
           Outputs.requireNotRead(file, input.files());
           Outputs.requireNotRead(file, flags.read());
         });
-    var plan = dumpDir.map(this::observed).orElseGet(() -> input.compile(flags.compiler(), flags.ranges()));
+    var plan =
+        dumpDir
+            .map(this::observed)
+            .orElseGet(() -> input.compile(flags.compiler(), flags.ranges()));
     console.warnings(plan.warnings());
     output.ifPresent(file -> PlanFile.write(plan, file));
     console.print(TextRenderer.render(PlanReport.of(plan, List.of(View.SUMMARY))));

@@ -135,7 +135,11 @@ public final class LiftElementwise extends GraphPass {
     private boolean fits(int index, int first) {
       return isElementwise(index)
           && isElementwise(first)
-          && ops.get(index).result().tensor().sizes().equals(ops.get(first).result().tensor().sizes())
+          && ops.get(index)
+              .result()
+              .tensor()
+              .sizes()
+              .equals(ops.get(first).result().tensor().sizes())
           && fusion.unitOf(index) != fusion.unitOf(first)
           && ops.get(index).operands().stream().noneMatch(value -> isView(value, first));
     }
@@ -269,9 +273,7 @@ public final class LiftElementwise extends GraphPass {
               int left = Math.max(end, lastUseOutside(storage, members));
               shorter.add(
                   new Change(
-                      fusion.unitOf(left),
-                      fusion.unitOf(last),
-                      aliases.storage(storage).bytes()));
+                      fusion.unitOf(left), fusion.unitOf(last), aliases.storage(storage).bytes()));
             }
           }
         }

@@ -75,7 +75,11 @@ public final class ReshapeFirst extends GraphPass {
         }
       }
       // An op that stays keeps those before and behind it.
-      while (changed.keySet().removeIf(index -> !fits(index))) {}
+      while (changed
+          .entrySet()
+          .removeIf(entry -> !fits(ops.get(entry.getKey()), entry.getValue()))) {
+        // Once more.
+      }
       if (changed.isEmpty()) {
         return graph;
       }
@@ -141,9 +145,7 @@ public final class ReshapeFirst extends GraphPass {
       return aliases.isWhole(value) && value.tensor().isContiguous();
     }
 
-    private boolean fits(int index) {
-      var op = ops.get(index);
-      var sizes = changed.get(index);
+    private boolean fits(Op op, ImmutableLongArray sizes) {
       return sizes(op).filter(sizes::equals).isPresent()
           && op.operands().stream()
               .allMatch(
@@ -210,8 +212,7 @@ public final class ReshapeFirst extends GraphPass {
 
     /** Whether an op reshapes what has these sizes already. */
     private boolean replaces(Op op) {
-      var value =
-          op.results().size() == 1 ? flow.base(op.result()) : Optional.<Value>empty();
+      var value = op.results().size() == 1 ? flow.base(op.result()) : Optional.<Value>empty();
       if (value.isEmpty() || !changed.containsKey(flow.maker(value.get()))) {
         return false;
       }

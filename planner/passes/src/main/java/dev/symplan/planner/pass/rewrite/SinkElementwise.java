@@ -186,8 +186,7 @@ public final class SinkElementwise extends GraphPass {
       long kept = dying.stream().mapToLong(id -> aliases.storage(id).bytes()).sum();
       // What leaves the kernel that made its operand reads that from memory.
       return kept < made
-          || kept == made
-              && dying.stream().noneMatch(id -> goesByRows(aliases.storage(id).def()));
+          || kept == made && dying.stream().noneMatch(id -> goesByRows(aliases.storage(id).def()));
     }
 
     private boolean isOlder(Value value, Set<Integer> group) {
