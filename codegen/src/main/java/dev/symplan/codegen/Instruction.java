@@ -162,7 +162,7 @@ public sealed interface Instruction {
     public Workspace layout(int tensor) {
       var type = operands.get(tensor).type();
       return Workspace.of(
-              spec(), reduceOp, type.dtype(), type.storageBytes(), group.members().length())
+              spec(), reduceOp, type.dtype(), type.bytes(), group.members().length())
           .orElseThrow();
     }
   }

@@ -35,25 +35,37 @@ public sealed interface Transfer {
    *
    * @param bytes of a row
    * @param pitch bytes from the beginning of one row to that of the next
+   * @param skipped the bytes of the first row that come before the first numbered one
    */
-  record Rows(long bytes, long pitch) {
+  record Rows(long bytes, long pitch, long skipped) {
     /** All bytes are one row. */
     public static final Rows ONE = new Rows(Long.MAX_VALUE, Long.MAX_VALUE);
 
     public Rows {
-      if (bytes < 1 || pitch < bytes) {
-        throw new IllegalArgumentException("rows of %s bytes, %s apart".formatted(bytes, pitch));
+      if (bytes < 1 || pitch < bytes || skipped < 0 || skipped >= bytes) {
+        throw new IllegalArgumentException(
+            "rows of %s bytes, %s apart, from %s on".formatted(bytes, pitch, skipped));
       }
+    }
+
+    /** Whole rows. */
+    public Rows(long bytes, long pitch) {
+      this(bytes, pitch, 0);
+    }
+
+    /** {@return the layout of the bytes from one on} */
+    public Rows from(long index) {
+      return new Rows(bytes, pitch, (skipped + index) % bytes);
     }
 
     /** {@return how far a byte lies from the first one} */
     public long offset(long index) {
-      return index / bytes * pitch + index % bytes;
+      return (skipped + index) / bytes * pitch + (skipped + index) % bytes - skipped;
     }
 
     /** {@return how many bytes of a row there are from one on} */
     public long left(long index) {
-      return bytes - index % bytes;
+      return bytes - (skipped + index) % bytes;
     }
 
     /** {@return from the first of so many bytes to the end of the last one} */

@@ -110,19 +110,17 @@ public final class Transfers {
     }
   }
 
-  /** All elements of a tensor: rows if other memory is between them. */
-  private static Range whole(TensorType type) {
+  /** {@return all elements of a tensor: rows if other memory is between them} */
+  public static Range whole(TensorType type) {
     return part(type, 0, type.bytes());
   }
 
-  /**
-   * Some of the elements of a tensor, by their bytes in order: whole rows where these are apart.
-   */
+  /** Some of the elements of a tensor, by their bytes in order: rows where these are apart. */
   private static Range part(TensorType type, long from, long bytes) {
     return bytes == 0
         ? new Range(0, 0)
         : rows(type)
-            .map(rows -> new Range(rows.offset(from), bytes, rows))
+            .map(rows -> new Range(rows.offset(from), bytes, rows.from(from)))
             .orElseGet(() -> new Range(from, bytes));
   }
 
@@ -387,10 +385,16 @@ public final class Transfers {
           : Transfers.slice(type, dim, size, index);
     }
 
-    /** Operands and results are cut at the same elements: where rows of the operand begin. */
+    /**
+     * Operands and results are cut at the same elements: where rows of the operand begin, or where
+     * packets do.
+     */
     private Range reducedSlice(Collective at, TensorType type, int index) {
       long unit =
-          rows(at.operands().get(tensor).type()).map(Rows::bytes).orElse((long) Alignment.VECTOR);
+          rows(at.operands().get(tensor).type())
+              .filter(_ -> protocol.pushes().isEmpty())
+              .map(Rows::bytes)
+              .orElse((long) Alignment.VECTOR);
       var cut = Transfers.slice(type.bytes(), unit, size, index);
       return Transfers.part(type, cut.offset(), cut.bytes());
     }
@@ -409,8 +413,10 @@ public final class Transfers {
           reduceReceived(pushes.getFirst());
         } else {
           for (int peer : others()) {
-            var range = pushed(Protocol.Slice.THEIRS, peer);
-            copy(new Slot(round, self, peer), in(Role.RESULT, self, range), range.bytes());
+            copy(
+                new Slot(round, self, peer),
+                pushed(Role.RESULT, Protocol.Slice.THEIRS, peer),
+                pushedBytes(Protocol.Slice.THEIRS, peer));
           }
         }
         transfers.add(new Empty(slots.build()));
@@ -421,31 +427,36 @@ public final class Transfers {
       return circle().filter(peer -> peer != self).toArray();
     }
 
-    private Range pushed(Protocol.Slice part, int peer) {
-      return part(true, self, part, peer);
+    /** The part of the rank's own operand or result, as long in both. */
+    private Endpoint pushed(Role role, Protocol.Slice part, int peer) {
+      return in(role, self, part(role == Role.RESULT, self, part, peer));
+    }
+
+    private long pushedBytes(Protocol.Slice part, int peer) {
+      return part(true, self, part, peer).bytes();
     }
 
     private void send(Protocol.Slice part, int round) {
       var role = round == 0 ? Role.OPERAND : Role.RESULT;
       for (int peer : others()) {
-        var range = pushed(part, peer);
-        copy(in(role, self, range), new Slot(round, peer, self), range.bytes());
+        copy(pushed(role, part, peer), new Slot(round, peer, self), pushedBytes(part, peer));
       }
     }
 
     /** A rank reduces what others send to it: all, or its slice. */
     private void reduceReceived(Protocol.Slice sent) {
-      var range =
-          pushed(sent == Protocol.Slice.THEIRS ? Protocol.Slice.MINE : Protocol.Slice.WHOLE, self);
+      var part = sent == Protocol.Slice.THEIRS ? Protocol.Slice.MINE : Protocol.Slice.WHOLE;
       transfers.add(
           new Reduce(
               IntStream.range(0, size)
                   .<Endpoint>mapToObj(
                       peer ->
-                          peer == self ? in(Role.OPERAND, self, range) : new Slot(0, self, peer))
+                          peer == self
+                              ? pushed(Role.OPERAND, part, self)
+                              : new Slot(0, self, peer))
                   .collect(ImmutableList.toImmutableList()),
-              ImmutableList.of(in(Role.RESULT, self, range)),
-              range.bytes()));
+              ImmutableList.of(pushed(Role.RESULT, part, self)),
+              pushedBytes(part, self)));
     }
   }
 }

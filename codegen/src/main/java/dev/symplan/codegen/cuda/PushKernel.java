@@ -32,14 +32,14 @@ final class PushKernel {
       __device__ __forceinline__ Packet load(const Args& args, long long v) {
         Packet x;
         if (v < args.vectors) {
-          x.words = *((const uint4*)args.from + v);
+          x.words = *(const uint4*)(args.from + source(v * 16));
         } else {
           const int per = 16 / sizeof(Element);
           x.words = make_uint4(0, 0, 0, 0);
       #pragma unroll
           for (int e = 0; e < per; e++) {
             if (v * per + e < args.elements) {
-              x.elements[e] = *((const Element*)args.from + v * per + e);
+              x.elements[e] = *(const Element*)(args.from + source(v * 16 + e * sizeof(Element)));
             }
           }
         }
@@ -283,21 +283,34 @@ final class PushKernel {
 
   private PushKernel() {}
 
-  /** {@return the kernel for tensors that pass through a workspace so} */
-  static Kernel of(Workspace workspace, int threads, DType dtype, ReduceOp reduceOp) {
+  /**
+   * {@return the kernel for tensors that pass through a workspace so}
+   *
+   * @param layout how each rank's own operand lies; the results are contiguous
+   */
+  static Kernel of(
+      Workspace workspace, RowsCode layout, int threads, DType dtype, ReduceOp reduceOp) {
     return of(
-        workspace, threads, dtype, reduceOp, "", "", workspace.rounds() == 1 ? ONE_SHOT : TWO_SHOT);
+        workspace,
+        threads,
+        dtype,
+        reduceOp,
+        "",
+        layout.text(),
+        workspace.rounds() == 1 ? ONE_SHOT : TWO_SHOT);
   }
 
   /**
    * {@return the kernel in one round, with other ops on the rows of what is reduced}
    *
+   * @param layout how they lie in the rank's own operand
    * @param stored whether what is reduced is stored, too
    * @param more declarations of other arguments
    */
   static Kernel with(
       HeldRows rows,
       Workspace workspace,
+      RowsCode layout,
       DType dtype,
       ReduceOp reduceOp,
       boolean stored,
@@ -308,7 +321,7 @@ final class PushKernel {
         dtype,
         reduceOp,
         more,
-        BarrierCode.define("STORED", stored) + rows.definitions(),
+        BarrierCode.define("STORED", stored) + rows.definitions() + layout.text(),
         HeldRows.each(SEND_ROWS) + rows.loop(TAKE_ROWS, ""));
   }
 

@@ -2,7 +2,10 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Epilogue;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.Transfer.Rows;
 import dev.symplan.codegen.Transfer.Slot;
+import dev.symplan.codegen.Transfers;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Workspace;
 
@@ -32,6 +35,7 @@ final class PushLowering {
         PushKernel.with(
             rows,
             collective.layout(0),
+            source(part.operand(0)),
             part.computedIn(),
             collective.reduceOp().orElseThrow(),
             collective.epilogue() == Epilogue.STORED,
@@ -47,7 +51,12 @@ final class PushLowering {
     var layout = collective.layout(tensor);
     int threads = threads(layout.packets());
     part.launch(
-        PushKernel.of(layout, threads, part.computedIn(), collective.reduceOp().orElseThrow()),
+        PushKernel.of(
+            layout,
+            source(part.operand(tensor)),
+            threads,
+            part.computedIn(),
+            collective.reduceOp().orElseThrow()),
         blocks(Math.ceilDiv(layout.packets(), threads)),
         threads,
         words(tensor).build());
@@ -60,11 +69,14 @@ final class PushLowering {
     var layout = collective.layout(tensor);
     var from = part.own(part.operand(tensor));
     var to = part.own(part.result(tensor));
-    boolean aligned = from.isVectorAligned() && to.isVectorAligned();
+    boolean aligned =
+        from.isVectorAligned()
+            && to.isVectorAligned()
+            && source(part.operand(tensor)).divideInto(Alignment.VECTOR);
     var words = part.meeting();
     words.add(
         new KernelArgument.Memory(from, type.storageBytes()),
-        new KernelArgument.Memory(to, type.storageBytes()));
+        new KernelArgument.Memory(to, part.result(tensor).type().storageBytes()));
     for (int round = 0; round < layout.rounds(); round++) {
       for (int peer = 0; peer < part.size; peer++) {
         words.add(argument(tensor, new Slot(round, peer, part.self)));
@@ -78,9 +90,14 @@ final class PushLowering {
     return words.add(
         new KernelArgument.Number(region.bytes() / Workspace.HALVES),
         new KernelArgument.Number(layout.packets()),
-        new KernelArgument.Number(Math.ceilDiv(type.storageBytes(), Alignment.VECTOR)),
-        new KernelArgument.Number(aligned ? type.storageBytes() / Alignment.VECTOR : 0),
+        new KernelArgument.Number(Math.ceilDiv(type.bytes(), Alignment.VECTOR)),
+        new KernelArgument.Number(aligned ? type.bytes() / Alignment.VECTOR : 0),
         new KernelArgument.Number(type.numel() * part.partsOfElement()));
+  }
+
+  /** How the rank's own operand lies. */
+  private static RowsCode source(TensorRef operand) {
+    return new RowsCode(Transfers.whole(operand.type()).rows(), Rows.ONE);
   }
 
   /** No rank sends anything to itself. */

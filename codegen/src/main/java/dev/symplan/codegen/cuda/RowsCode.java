@@ -12,6 +12,12 @@ import dev.symplan.codegen.Transfer.Rows;
 record RowsCode(Rows source, Rows target) {
   static final RowsCode ONE = new RowsCode(Rows.ONE, Rows.ONE);
 
+  RowsCode {
+    if (source.skipped() != 0 || target.skipped() != 0) {
+      throw new IllegalArgumentException(source + " and " + target + " do not begin with a row");
+    }
+  }
+
   /** {@return the functions of a byte's number that say how far from the first one it lies} */
   String text() {
     return "\n" + text("source", source) + text("target", target);

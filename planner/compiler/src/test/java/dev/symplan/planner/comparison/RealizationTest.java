@@ -409,6 +409,8 @@ class RealizationTest {
   @CsvSource({
     "all_reduce, ONE_SHOT, ZERO_COPY",
     "all_reduce, TWO_SHOT, ZERO_COPY",
+    "all_reduce, ONE_SHOT_PUSH, NOT_NEEDED",
+    "all_reduce, TWO_SHOT_PUSH, NOT_NEEDED",
     "all_gather, ONE_SHOT, ZERO_COPY",
     "all_gather, PUSH, NOT_NEEDED",
     "all_gather, COPY_ENGINE, NOT_NEEDED"
@@ -424,7 +426,7 @@ class RealizationTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"ONE_SHOT_PUSH", "TWO_SHOT_PUSH", "NCCL_SYMM", "NCCL"})
+  @CsvSource({"NCCL_SYMM", "NCCL"})
   void columnsAreCopiedForVariantsThatReadNoRows(Variant variant) {
     var planned = product(COLUMNS.formatted(64, REDUCED), forced("all_reduce", variant), Mode.AUTO);
     assertCopied(planned, Reason.NOT_CONTIGUOUS);

@@ -121,11 +121,9 @@ public record VariantSpec(
     boolean moves = kind == Kind.ALL_GATHER || kind == Kind.ALL_TO_ALL;
     return switch (variant) {
       case ONE_SHOT -> moves || kind.reduces();
-      case TWO_SHOT -> kind.reduces();
+      case TWO_SHOT, ONE_SHOT_PUSH, TWO_SHOT_PUSH -> kind.reduces();
       case PUSH, COPY_ENGINE -> moves;
       case LOCAL,
-          ONE_SHOT_PUSH,
-          TWO_SHOT_PUSH,
           MULTIMEM,
           MULTIMEM_ONE_SHOT,
           NCCL_SYMM,

@@ -99,8 +99,8 @@ public final class CollectivesTable {
         the whole has its columns, if nothing else reads it and its rows are a multiple of 16 bytes. Other shards that would
         consist of rows get memory of their own.
       - An operand may be a part of a tensor, such as the queries among the columns of fused queries, keys and values.
-        `one_shot`, `two_shot`, `push` and `copy_engine` read its rows where they lie (`reads_rows`); the other variants
-        need a copy. Rows have at least 128 bytes, and they and their distances are multiples of 16. A slice is whole rows,
+        `one_shot`, `two_shot`, `one_shot_push`, `two_shot_push`, `push` and `copy_engine` read its rows where they lie
+        (`reads_rows`); the other variants need a copy. Rows have at least 128 bytes, and they and their distances are multiples of 16. A slice is whole rows,
         or an equal piece of each. The whole tensor stays in memory until the collective has read it; a plan that is not
         predicted to be faster for that has the copy. On all ranks, rows are equally far apart.
       - A graph may have such a gather or scatter itself, as modules of HLO do. In a group with ranks in several NVLink

@@ -105,7 +105,7 @@ final class WorkspaceRules {
                       collective.spec(),
                       collective.reduceOp(),
                       type.dtype(),
-                      type.storageBytes(),
+                      type.bytes(),
                       ranks)
                   .map(Workspace::bytes)
                   .orElse(0L);

@@ -102,7 +102,11 @@ public final class PartProgram {
     // A slice is whole rows, or a piece of each.
     boolean found = !slices || rows(sizes, dim) == 1 || rows(sizes, dim) == rows(sizes, cut);
     boolean aligned = before * inner(sizes, cut) * item % 16 == 0;
-    boolean stores = variant == Variant.PUSH || variant == Variant.COPY_ENGINE;
+    boolean stores =
+        variant == Variant.PUSH
+            || variant == Variant.COPY_ENGINE
+            || variant == Variant.ONE_SHOT_PUSH
+            || variant == Variant.TWO_SHOT_PUSH;
     boolean pulls = variant == Variant.ONE_SHOT || variant == Variant.TWO_SHOT;
     boolean reads = stores || (pulls && aligned);
     return new Drawn(text, kind, variant, ranks, apart && found && reads);
@@ -112,7 +116,12 @@ public final class PartProgram {
     var variants =
         switch (kind) {
           case "all_reduce" ->
-              List.of(Variant.ONE_SHOT, Variant.TWO_SHOT, Variant.ONE_SHOT_PUSH, Variant.NCCL);
+              List.of(
+                  Variant.ONE_SHOT,
+                  Variant.TWO_SHOT,
+                  Variant.ONE_SHOT_PUSH,
+                  Variant.TWO_SHOT_PUSH,
+                  Variant.NCCL);
           case "reduce_scatter" -> List.of(Variant.ONE_SHOT);
           default -> List.of(Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE);
         };

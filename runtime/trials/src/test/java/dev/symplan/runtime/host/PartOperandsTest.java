@@ -36,7 +36,8 @@ class PartOperandsTest {
             List.of(
                 "all_reduce ONE_SHOT true",
                 "all_reduce TWO_SHOT true",
-                "all_reduce ONE_SHOT_PUSH false",
+                "all_reduce ONE_SHOT_PUSH true",
+                "all_reduce TWO_SHOT_PUSH true",
                 "all_reduce NCCL false",
                 "all_gather ONE_SHOT true",
                 "all_gather PUSH true",
