@@ -243,8 +243,12 @@ public final class Transfers {
       return tensor == collective.operands().size() - 1;
     }
 
+    private TensorType operand() {
+      return collective.operands().get(tensor).type();
+    }
+
     private long bytes() {
-      return collective.operands().get(tensor).type().bytes();
+      return operand().bytes();
     }
 
     private Endpoint own(Role role) {
@@ -303,14 +307,15 @@ public final class Transfers {
       if (sender.isEmpty()) {
         transfers.add(new Clear(own(Role.RESULT), bytes()));
       }
-      var whole = new Range(0, bytes());
+      var sent = whole(operand());
+      var got = new Range(0, bytes());
       if (how.writesOf() == Protocol.Whose.TARGET) {
         collective
             .permutation()
             .targetOf(self)
-            .ifPresent(peer -> copy(own(source), in(Role.RESULT, peer, whole), bytes()));
+            .ifPresent(peer -> copy(in(source, self, sent), in(Role.RESULT, peer, got), bytes()));
       } else {
-        sender.ifPresent(peer -> copy(in(source, peer, whole), own(Role.RESULT), bytes()));
+        sender.ifPresent(peer -> copy(in(source, peer, sent), own(Role.RESULT), bytes()));
       }
     }
 
@@ -340,14 +345,13 @@ public final class Transfers {
     private void relay() {
       int root = collective.root();
       if (self == root) {
-        copy(own(Role.OPERAND), own(Role.RESULT), bytes());
+        copy(in(Role.OPERAND, self, whole(operand())), own(Role.RESULT), bytes());
         return;
       }
-      var slice =
-          Transfers.slice(bytes(), Alignment.VECTOR, size - 1, self < root ? self : self - 1);
+      var slice = Transfers.slice(bytes(), unit(), size - 1, self < root ? self : self - 1);
       transfers.add(
           new Copy(
-              in(Role.OPERAND, root, slice),
+              in(Role.OPERAND, root, Transfers.part(operand(), slice.offset(), slice.bytes())),
               circle()
                   .filter(peer -> peer != root)
                   .mapToObj(peer -> in(Role.RESULT, peer, slice))
@@ -381,7 +385,7 @@ public final class Transfers {
       }
       int dim = result ? collective.dims().result() : collective.dims().operand();
       return kind == Kind.ALL_REDUCE
-          ? reducedSlice(at, type, index)
+          ? reducedSlice(type, index)
           : Transfers.slice(type, dim, size, index);
     }
 
@@ -389,14 +393,17 @@ public final class Transfers {
      * Operands and results are cut at the same elements: where rows of the operand begin, or where
      * packets do.
      */
-    private Range reducedSlice(Collective at, TensorType type, int index) {
-      long unit =
-          rows(at.operands().get(tensor).type())
-              .filter(_ -> protocol.pushes().isEmpty())
-              .map(Rows::bytes)
-              .orElse((long) Alignment.VECTOR);
-      var cut = Transfers.slice(type.bytes(), unit, size, index);
+    private Range reducedSlice(TensorType type, int index) {
+      var cut = Transfers.slice(type.bytes(), unit(), size, index);
       return Transfers.part(type, cut.offset(), cut.bytes());
+    }
+
+    /** {@return the bytes of which slices have whole ones; rows are alike on all ranks} */
+    private long unit() {
+      return rows(operand())
+          .filter(_ -> protocol.pushes().isEmpty())
+          .map(Rows::bytes)
+          .orElse((long) Alignment.VECTOR);
     }
 
     /** Round by round: each reduced part is sent on, at the end to the rank's own result. */

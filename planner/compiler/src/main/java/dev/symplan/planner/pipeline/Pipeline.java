@@ -38,6 +38,7 @@ import dev.symplan.planner.pass.rewrite.LiftElementwise;
 import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
 import dev.symplan.planner.pass.rewrite.ReshapeFirst;
+import dev.symplan.planner.pass.rewrite.SendParts;
 import dev.symplan.planner.pass.rewrite.ShareHeads;
 import dev.symplan.planner.pass.rewrite.SinkConversions;
 import dev.symplan.planner.pass.rewrite.SinkElementwise;
@@ -95,6 +96,8 @@ public final class Pipeline {
           // A collective that moves rows stays by itself, and its copies take no memory from here
           // on.
           .add(RewriteSearch.layouts(DRAFT))
+          // Those that move rows have no copies of slices any more, but may have one of a part.
+          .add(new SendParts())
           // Fewer collectives first: what is left may be worth splitting.
           .add(RewriteSearch.bucket(DRAFT))
           .add(RewriteSearch.chunk(DRAFT))

@@ -118,10 +118,11 @@ public record VariantSpec(
    * project, and copies by the copy engines, go through it row by row}
    */
   public boolean readsRows() {
-    boolean moves = kind == Kind.ALL_GATHER || kind == Kind.ALL_TO_ALL;
+    boolean moves = !kind.reduces() && kind != Kind.CUSTOM;
     return switch (variant) {
       case ONE_SHOT -> moves || kind.reduces();
-      case TWO_SHOT, ONE_SHOT_PUSH, TWO_SHOT_PUSH -> kind.reduces();
+      case TWO_SHOT -> moves || kind.reduces();
+      case ONE_SHOT_PUSH, TWO_SHOT_PUSH -> kind.reduces();
       case PUSH, COPY_ENGINE -> moves;
       case LOCAL,
           MULTIMEM,

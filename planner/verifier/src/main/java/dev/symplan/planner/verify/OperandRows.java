@@ -28,8 +28,7 @@ final class OperandRows {
     var kind = collective.kind();
     int dim = op.collective().orElseThrow().sliceDims().operand();
     boolean sliced = kind == Kind.REDUCE_SCATTER || kind == Kind.ALL_TO_ALL;
-    boolean known = sliced || kind == Kind.ALL_REDUCE || kind == Kind.ALL_GATHER;
-    if (!known || !collective.spec().readsRows() || operand.numel() == 0) {
+    if (kind == Kind.CUSTOM || !collective.spec().readsRows() || operand.numel() == 0) {
       return false;
     }
     for (int inner = 1; inner <= operand.rank(); inner++) {

@@ -14,12 +14,19 @@ import java.util.stream.IntStream;
 
 /**
  * A random program of one collective of a part of a tensor, along any dimension, so that other
- * elements of that tensor often lie between the rows of the part. Something else may read the whole
+ * elements of that tensor often lie between the rows of the part. The program may copy the part.
+ * Something else may read the whole
  * tensor, and ops may follow that can run in the kernel of an all_reduce.
  */
 public final class PartProgram {
   private static final List<String> KINDS =
-      List.of("all_reduce", "all_gather", "reduce_scatter", "all_to_all");
+      List.of(
+          "all_reduce",
+          "all_gather",
+          "reduce_scatter",
+          "all_to_all",
+          "broadcast",
+          "collective_permute");
 
   private PartProgram() {}
 
@@ -64,7 +71,13 @@ public final class PartProgram {
     var lines = new ArrayList<String>();
     var outputs = new ArrayList<String>();
     lines.add("y = aten::neg(x)");
-    lines.add("p = aten::slice.Tensor(y, %s, %s, %s)".formatted(cut, before, before + sizes[cut]));
+    boolean copied = random.nextBoolean();
+    lines.add(
+        "%s = aten::slice.Tensor(y, %s, %s, %s)"
+            .formatted(copied ? "q" : "p", cut, before, before + sizes[cut]));
+    if (copied) {
+      lines.add("p = aten::clone(q, memory_format=torch.contiguous_format)");
+    }
     lines.add("r = " + call(kind, sizes, dim, ranks, random));
     lines.add("o = _c10d_functional::wait_tensor(r)");
     if (kind.equals("all_reduce") && random.nextBoolean()) {
@@ -123,6 +136,7 @@ public final class PartProgram {
                   Variant.TWO_SHOT_PUSH,
                   Variant.NCCL);
           case "reduce_scatter" -> List.of(Variant.ONE_SHOT);
+          case "broadcast" -> List.of(Variant.ONE_SHOT, Variant.TWO_SHOT, Variant.COPY_ENGINE);
           default -> List.of(Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE);
         };
     return variants.get(random.nextInt(variants.size()));
@@ -135,6 +149,11 @@ public final class PartProgram {
       case "all_gather" -> "symplan::all_gather_dim(p, %s, %s, \"g\")".formatted(dim, ranks);
       case "reduce_scatter" ->
           "symplan::reduce_scatter_dim(p, \"%s\", %s, %s, \"g\")".formatted(reduction, dim, ranks);
+      case "broadcast" ->
+          "_c10d_functional::broadcast(p, %s, \"g\")".formatted(random.nextInt(ranks));
+      case "collective_permute" ->
+          "symplan::collective_permute(p, [[0, 1], [1, %s]], \"g\")"
+              .formatted(random.nextInt(2, ranks + 1) % ranks);
       default ->
           "symplan::all_to_all_dim(p, %s, %s, %s, \"g\")"
               .formatted(dim, random.nextInt(sizes.length), ranks);

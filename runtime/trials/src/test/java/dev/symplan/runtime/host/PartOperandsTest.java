@@ -47,7 +47,13 @@ class PartOperandsTest {
                 "all_to_all ONE_SHOT true",
                 "all_to_all PUSH true",
                 "all_to_all PUSH false",
-                "all_to_all COPY_ENGINE true"));
+                "all_to_all COPY_ENGINE true",
+                "broadcast ONE_SHOT true",
+                "broadcast TWO_SHOT true",
+                "broadcast COPY_ENGINE true",
+                "collective_permute ONE_SHOT true",
+                "collective_permute PUSH true",
+                "collective_permute COPY_ENGINE true"));
   }
 
   private void check(int number) {

@@ -115,7 +115,7 @@ public final class OperandConstraints {
     if (movesAsItLies(collective, index)) {
       return placed(collective, value);
     }
-    var apart = rowsApart(collective, index);
+    var apart = rowsApart(collective, index, value.tensor(), layouts);
     return apart.isPresent()
         ? placed(collective, value).inRows(apart)
         : new OperandConstraint(
@@ -127,9 +127,15 @@ public final class OperandConstraints {
             signatures.get(aliases.id(value)));
   }
 
-  /** {@return the rows of an operand, if a collective can find its slices among them} */
-  private Optional<TensorType.Rows> rowsApart(Collective collective, int index) {
-    var type = collective.operands().get(index).tensor();
+  /**
+   * {@return the rows in which an operand lies, if a collective can find its slices among them}
+   *
+   * @param index the operand's number
+   * @param type the operand's, or that of a tensor that may take its place
+   * @param layouts when rows may be apart
+   */
+  public static Optional<TensorType.Rows> rowsApart(
+      Collective collective, int index, TensorType type, Mode layouts) {
     return type.rowsApart()
         .filter(_ -> collective.results().get(index).tensor().isContiguous())
         .filter(_ -> layouts != Mode.OFF)
@@ -147,11 +153,11 @@ public final class OperandConstraints {
   private static boolean hasSlices(Collective collective, TensorType type, TensorType.Rows rows) {
     int dim = collective.op().collective().map(call -> call.sliceDims().operand()).orElse(0);
     return switch (collective.kind()) {
-      case ALL_REDUCE, ALL_GATHER -> true;
+      case ALL_REDUCE, ALL_GATHER, BROADCAST, COLLECTIVE_PERMUTE -> true;
       case REDUCE_SCATTER, ALL_TO_ALL ->
           SliceDims.rows(type, dim) == 1
               || SliceDims.rows(type, dim) * rows.elements() == type.numel();
-      case BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> false;
+      case CUSTOM -> false;
     };
   }
 
