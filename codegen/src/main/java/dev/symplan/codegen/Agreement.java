@@ -140,10 +140,7 @@ public final class Agreement {
     return operand
         .type()
         .rowsApart()
-        .map(
-            rows ->
-                " in rows of %s bytes, %s apart,"
-                    .formatted(rows.elements() * item, rows.pitch() * item))
+        .map(rows -> " in bytes, %s,".formatted(rows.text(item)))
         .orElse("");
   }
 

@@ -161,8 +161,7 @@ public sealed interface Instruction {
      */
     public Workspace layout(int tensor) {
       var type = operands.get(tensor).type();
-      return Workspace.of(
-              spec(), reduceOp, type.dtype(), type.bytes(), group.members().length())
+      return Workspace.of(spec(), reduceOp, type.dtype(), type.bytes(), group.members().length())
           .orElseThrow();
     }
   }

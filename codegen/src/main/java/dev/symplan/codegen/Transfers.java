@@ -3,7 +3,6 @@ package dev.symplan.codegen;
 import com.google.common.collect.ImmutableCollection;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Transfer.Barrier;
 import dev.symplan.codegen.Transfer.Clear;
@@ -110,8 +109,13 @@ public final class Transfers {
     }
   }
 
-  /** {@return all elements of a tensor: rows if other memory is between them} */
-  public static Range whole(TensorType type) {
+  /** {@return all bytes of an operand that a rank reads, in the order of its result's} */
+  public static Range operand(Collective collective, int tensor) {
+    return whole(moved(collective, tensor, false));
+  }
+
+  /** All elements of a tensor: rows if they are no run of memory. */
+  private static Range whole(TensorType type) {
     return part(type, 0, type.bytes());
   }
 
@@ -124,21 +128,45 @@ public final class Transfers {
             .orElseGet(() -> new Range(from, bytes));
   }
 
-  private static Optional<Rows> rows(TensorType type) {
-    int item = type.dtype().bytes();
-    return type.rowsApart().map(rows -> new Rows(rows.elements() * item, rows.pitch() * item));
+  /**
+   * {@return the type of a tensor as it is moved: where operand and result lie alike, in the order
+   * of memory}
+   */
+  private static TensorType moved(Collective collective, int tensor, boolean result) {
+    var operand = collective.operands().get(tensor).type();
+    var made = collective.results().get(tensor).type();
+    var type = result ? made : operand;
+    return operand.isDense() && operand.strides().equals(made.strides()) ? type.contiguous() : type;
   }
 
-  /** A rank's slice of a tensor, along a dimension; all have one size. */
+  private static Optional<Rows> rows(TensorType type) {
+    return type.rowsApart().map(rows -> rows(rows, type.dtype().bytes()));
+  }
+
+  private static Rows rows(TensorType.Rows rows, int item) {
+    var loops = ImmutableList.<Rows.Loop>builder();
+    long bytes = rows.elements() * item;
+    for (var loop : rows.loops()) {
+      loops.add(new Rows.Loop(bytes, loop.pitch() * item));
+      bytes *= loop.rounds();
+    }
+    return new Rows(loops.build(), 0);
+  }
+
+  /** A rank's slice of a tensor, along a dimension; all have one size, and lie alike. */
   private static Range slice(TensorType whole, int dim, int slices, int index) {
     long share = whole.bytes() / slices;
-    long rows = SliceDims.rows(whole, dim);
-    if (rows <= 1 || share == 0) {
-      return part(whole, index * share, share);
+    if (share == 0 || (whole.isContiguous() && SliceDims.rows(whole, dim) <= 1)) {
+      return new Range(index * share, share);
     }
-    long row = share / rows;
-    long pitch = rows(whole).map(Rows::pitch).orElse(row * slices);
-    return new Range(index * row, share, new Rows(row, pitch));
+    long size = whole.size(dim) / slices;
+    return new Range(
+        start(whole, dim, index * size), share, rows(whole.part(dim, size)).orElse(Rows.ONE));
+  }
+
+  /** Where the elements with an index along a dimension begin, in bytes. */
+  private static long start(TensorType type, int dim, long index) {
+    return index * type.stride(dim) * type.dtype().bytes();
   }
 
   /**
@@ -147,27 +175,19 @@ public final class Transfers {
    * @param result whether it is of the result
    */
   public static Range rows(Collective collective, int tensor, boolean result, int member) {
-    var type = (result ? collective.results() : collective.operands()).get(tensor).type();
-    if (!collective.dims().equals(SliceDims.FIRST)) {
-      int dim = result ? collective.dims().result() : collective.dims().operand();
-      return slice(type, dim, collective.group().members().length(), member);
-    }
-    var rows = result ? collective.receiveRows() : collective.sendRows();
-    long start = rowsBefore(collective, tensor, rows, member);
-    return part(type, start, rowsBefore(collective, tensor, rows, member + 1) - start);
-  }
-
-  /** In bytes; without row counts, all have equally many. */
-  private static long rowsBefore(
-      Collective collective, int tensor, ImmutableLongArray rows, int member) {
-    var type = collective.operands().get(tensor).type();
+    var type = moved(collective, tensor, result);
     int size = collective.group().members().length();
-    long rowBytes = type.dtype().bytes();
-    for (int i = 1; i < type.rank(); i++) {
-      rowBytes *= type.size(i);
+    var rows = result ? collective.receiveRows() : collective.sendRows();
+    if (!rows.isEmpty()) {
+      long from = rows.subArray(0, member).stream().sum();
+      long bytes = type.part(0, rows.get(member)).bytes();
+      // Slices of one row and of several lie alike.
+      return bytes == 0
+          ? new Range(0, 0)
+          : new Range(start(type, 0, from), bytes, rows(type).orElse(Rows.ONE));
     }
-    return rowBytes
-        * (rows.isEmpty() ? type.size(0) / size * member : rows.subArray(0, member).stream().sum());
+    int dim = result ? collective.dims().result() : collective.dims().operand();
+    return slice(type, dim, size, member);
   }
 
   /**
@@ -244,7 +264,7 @@ public final class Transfers {
     }
 
     private TensorType operand() {
-      return collective.operands().get(tensor).type();
+      return moved(collective, tensor, false);
     }
 
     private long bytes() {
@@ -375,7 +395,7 @@ public final class Transfers {
     /** The bytes of a member's operand or result that are moved between this rank and a peer. */
     private Range part(boolean result, int member, Protocol.Slice part, int peer) {
       var at = at(member, collective);
-      var type = (result ? at.results() : at.operands()).get(tensor).type();
+      var type = moved(at, tensor, result);
       int index = part == Protocol.Slice.MINE ? self : peer;
       if (kind == Kind.ALL_TO_ALL) {
         return rows(at, tensor, result, index);
@@ -458,9 +478,7 @@ public final class Transfers {
               IntStream.range(0, size)
                   .<Endpoint>mapToObj(
                       peer ->
-                          peer == self
-                              ? pushed(Role.OPERAND, part, self)
-                              : new Slot(0, self, peer))
+                          peer == self ? pushed(Role.OPERAND, part, self) : new Slot(0, self, peer))
                   .collect(ImmutableList.toImmutableList()),
               ImmutableList.of(pushed(Role.RESULT, part, self)),
               pushedBytes(part, self)));

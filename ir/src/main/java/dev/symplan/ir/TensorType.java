@@ -1,8 +1,11 @@
 package dev.symplan.ir;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
@@ -236,19 +239,37 @@ public record TensorType(
   }
 
   /**
-   * Rows with other memory between them.
+   * Rows with other memory between them, or in another order than in memory.
    *
    * @param elements of a row, side by side
-   * @param pitch elements from the beginning of one row to that of the next, more than a row has
+   * @param loops over the rows, from the innermost on: two could not be one, and none has one round
    */
-  public record Rows(long elements, long pitch) {}
+  public record Rows(long elements, ImmutableList<Loop> loops) {
+
+    /** So many rounds, each of which begins {@code pitch} elements after the one before. */
+    public record Loop(long rounds, long pitch) {}
+
+    /** {@return whether all rows are equally far apart} */
+    public boolean areEven() {
+      return loops.size() == 1;
+    }
+
+    /** {@return the layout for people, in units of so many to an element} */
+    public String text(int units) {
+      return areEven()
+          ? "rows of %s, %s apart".formatted(elements * units, loops.getFirst().pitch() * units)
+          : loops.stream()
+              .map(loop -> "%s times %s apart".formatted(loop.rounds(), loop.pitch() * units))
+              .collect(Collectors.joining(", ", "rows of %s, ".formatted(elements * units), ""));
+    }
+  }
 
   /**
-   * {@return the rows that the elements lie in, in their order, if other memory is between two; all
-   * have one size, and are equally far apart; empty for any other layout}
+   * {@return the rows that the elements lie in, in their order, if they are no run of memory; empty
+   * if two elements have the same offset}
    */
   public Optional<Rows> rowsApart() {
-    if (numel() == 0 || isContiguous()) {
+    if (numel() == 0 || isContiguous() || !liesApart()) {
       return Optional.empty();
     }
     int dim = rank() - 1;
@@ -256,17 +277,26 @@ public record TensorType(
     while (size(dim) == 1 || stride(dim) == row) {
       row *= size(dim--);
     }
-    long pitch = stride(dim);
-    long expected = pitch;
+    var loops = new ArrayList<Rows.Loop>();
     for (; dim >= 0; dim--) {
-      if (size(dim) != 1) {
-        if (stride(dim) != expected) {
-          return Optional.empty();
-        }
-        expected *= size(dim);
+      if (size(dim) == 1) {
+        continue;
+      }
+      if (!loops.isEmpty() && stride(dim) == loops.getLast().rounds() * loops.getLast().pitch()) {
+        var inner = loops.removeLast();
+        loops.add(new Rows.Loop(inner.rounds() * size(dim), inner.pitch()));
+      } else {
+        loops.add(new Rows.Loop(size(dim), stride(dim)));
       }
     }
-    return pitch > row ? Optional.of(new Rows(row, pitch)) : Optional.empty();
+    return Optional.of(new Rows(row, ImmutableList.copyOf(loops)));
+  }
+
+  /** {@return the type of some of the elements: those with such indices along a dimension} */
+  public TensorType part(int dim, long count) {
+    var part = sizes.toArray();
+    part[dim] = count;
+    return new TensorType(dtype, ImmutableLongArray.copyOf(part), strides, space);
   }
 
   /** {@return whether rows of so many elements follow each other, each with its own indices} */

@@ -2,7 +2,6 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Epilogue;
-import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.Transfer.Rows;
 import dev.symplan.codegen.Transfer.Slot;
 import dev.symplan.codegen.Transfers;
@@ -35,7 +34,7 @@ final class PushLowering {
         PushKernel.with(
             rows,
             collective.layout(0),
-            source(part.operand(0)),
+            new PushLowering(part).source(0),
             part.computedIn(),
             collective.reduceOp().orElseThrow(),
             collective.epilogue() == Epilogue.STORED,
@@ -53,7 +52,7 @@ final class PushLowering {
     part.launch(
         PushKernel.of(
             layout,
-            source(part.operand(tensor)),
+            source(tensor),
             threads,
             part.computedIn(),
             collective.reduceOp().orElseThrow()),
@@ -72,7 +71,7 @@ final class PushLowering {
     boolean aligned =
         from.isVectorAligned()
             && to.isVectorAligned()
-            && source(part.operand(tensor)).divideInto(Alignment.VECTOR);
+            && source(tensor).divideInto(Alignment.VECTOR);
     var words = part.meeting();
     words.add(
         new KernelArgument.Memory(from, type.storageBytes()),
@@ -96,8 +95,8 @@ final class PushLowering {
   }
 
   /** How the rank's own operand lies. */
-  private static RowsCode source(TensorRef operand) {
-    return new RowsCode(Transfers.whole(operand.type()).rows(), Rows.ONE);
+  private RowsCode source(int tensor) {
+    return new RowsCode(Transfers.operand(part.collective, tensor).rows(), Rows.ONE);
   }
 
   /** No rank sends anything to itself. */

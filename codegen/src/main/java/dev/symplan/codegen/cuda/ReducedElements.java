@@ -131,6 +131,7 @@ record ReducedElements(ImmutableList<Part> parts, TensorRef made, int unit) {
     return apart
             && unit % Alignment.VECTOR == 0
             && unitMade % Alignment.VECTOR == 0
+            && share.rows().areEven()
             && row % unit == 0
             && share.isVectorized()
         ? Optional.of(new ReducedElements(parts, made, unit))

@@ -24,12 +24,24 @@ record RowsCode(Rows source, Rows target) {
   }
 
   private static String text(String name, Rows rows) {
-    var offset =
-        rows.equals(Rows.ONE)
-            ? "byte"
-            : "byte / %1$sull * %2$sull + byte %% %1$sull".formatted(rows.bytes(), rows.pitch());
+    var offset = new StringBuilder("byte");
+    if (!rows.equals(Rows.ONE)) {
+      offset.setLength(0);
+      for (int i = rows.loops().size() - 1; i >= 0; i--) {
+        var loop = rows.loops().get(i);
+        offset.append("byte / %sull".formatted(loop.bytes()));
+        offset.append(i + 1 < rows.loops().size() ? " %% %sull".formatted(rows.rounds(i)) : "");
+        offset.append(" * %sull + ".formatted(loop.pitch()));
+      }
+      offset.append("byte %% %sull".formatted(rows.bytes()));
+    }
     return "__device__ __forceinline__ long long %s(unsigned long long byte) {\n  return %s;\n}\n"
         .formatted(name, offset);
+  }
+
+  /** {@return whether the rows at each end are equally far apart} */
+  boolean areEven() {
+    return source.loops().size() == 1 && target.loops().size() == 1;
   }
 
   /** {@return whether rows begin at multiples of so many bytes, and end there} */
@@ -43,6 +55,8 @@ record RowsCode(Rows source, Rows target) {
   }
 
   private static boolean dividesInto(Rows rows, int bytes) {
-    return rows.equals(Rows.ONE) || (rows.bytes() % bytes == 0 && rows.pitch() % bytes == 0);
+    return rows.equals(Rows.ONE)
+        || (rows.bytes() % bytes == 0
+            && rows.loops().stream().allMatch(loop -> loop.pitch() % bytes == 0));
   }
 }

@@ -120,8 +120,9 @@ final class OrderSearch extends GraphPass {
   }
 
   private static boolean readsRows(Analyses graph, int k, Variant variant) {
-    return VariantSpec.of(graph.collectives().get(k).kind(), variant).readsRows()
-        && graph.constraints().operands(k).stream().anyMatch(slot -> slot.rows().isPresent());
+    var spec = VariantSpec.of(graph.collectives().get(k).kind(), variant);
+    return graph.constraints().operands(k).stream()
+        .anyMatch(slot -> slot.rows().filter(spec::reads).isPresent());
   }
 
   /**

@@ -261,7 +261,9 @@ final class PlanRun {
           .put(
               rank,
               new Exchange.Sent(
-                  op, PlannedRank.flat(own.place(operand), operand, collective.spec())));
+                  op,
+                  PlannedRank.flat(
+                      own.place(operand), operand, op.results().get(i), collective.spec())));
     }
   }
 
@@ -387,7 +389,11 @@ final class PlanRun {
                     peer,
                     new Exchange.Sent(
                         one.plan.graph().ops().get(theirs.op()),
-                        PlannedRank.flat(place, operand, theirs.spec())));
+                        PlannedRank.flat(
+                            place,
+                            operand,
+                            one.value(theirs.results().get(exchange.index())),
+                            theirs.spec())));
               }
             });
     return found;

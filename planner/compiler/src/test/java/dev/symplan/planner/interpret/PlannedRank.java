@@ -359,19 +359,22 @@ final class PlannedRank extends Rank {
   }
 
   /**
-   * {@return an operand's bytes as they lie, on this rank or as a peer finds them; where there is
-   * something between rows of them, in the order of the elements}
+   * {@return an operand's bytes as they lie, on this rank or as a peer finds them; in the order of
+   * the elements where they are no run, and the result does not lie like them}
    *
    * @param spec the variant that moves them
    */
-  static List<Piece> flat(Place place, Value value, VariantSpec spec) {
+  static List<Piece> flat(Place place, Value value, Value result, VariantSpec spec) {
+    var type = value.tensor();
+    if (type.isContiguous()
+        || (type.isDense() && type.strides().equals(result.tensor().strides()))) {
+      return place.bytes(0, type.storageBytes());
+    }
     require(
-        value.tensor().isDense() || (spec.readsRows() && value.tensor().liesApart()),
+        type.rowsApart().filter(spec::reads).isPresent() && result.tensor().isContiguous(),
         "%s is not dense",
         value.name());
-    return value.tensor().isDense()
-        ? place.bytes(0, value.tensor().storageBytes())
-        : place.read(value.tensor());
+    return place.read(type);
   }
 
   /** Writes something wrong into all of a buffer. */

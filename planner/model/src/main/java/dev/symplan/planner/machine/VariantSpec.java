@@ -3,6 +3,7 @@ package dev.symplan.planner.machine;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import java.util.Optional;
@@ -124,15 +125,24 @@ public record VariantSpec(
       case TWO_SHOT -> moves || kind.reduces();
       case ONE_SHOT_PUSH, TWO_SHOT_PUSH -> kind.reduces();
       case PUSH, COPY_ENGINE -> moves;
-      case LOCAL,
-          MULTIMEM,
-          MULTIMEM_ONE_SHOT,
-          NCCL_SYMM,
-          NCCL_CE,
-          NCCL,
-          CUSTOM ->
-          false;
+      case LOCAL, MULTIMEM, MULTIMEM_ONE_SHOT, NCCL_SYMM, NCCL_CE, NCCL, CUSTOM -> false;
     };
+  }
+
+  /**
+   * {@return whether those rows may lie in any order, at several distances: each rank goes through
+   * all that it moves, so that no slice begins among them, and needs no copy engine}
+   */
+  public boolean readsRowsInAnyOrder() {
+    return readsRows()
+        && (variant == Variant.ONE_SHOT
+            || variant == Variant.ONE_SHOT_PUSH
+            || variant == Variant.PUSH);
+  }
+
+  /** {@return whether an operand may lie so} */
+  public boolean reads(TensorType.Rows rows) {
+    return rows.areEven() ? readsRows() : readsRowsInAnyOrder();
   }
 
   /** {@return whether a rank's part of the whole may lie in the whole} */

@@ -131,11 +131,11 @@ public final class PlanDigest {
             SliceDims.rows(op.result().tensor(), dims.result()));
   }
 
-  /** Empty if no operand is rows with other memory between them. */
+  /** Empty if no operand is rows that are no run of memory. */
   private static String rowsApart(RankPlan plan, CollectivePlan collective) {
     return plan.graph().ops().get(collective.op()).collective().orElseThrow().operands().stream()
         .flatMap(operand -> operand.tensor().rowsApart().stream())
-        .map(rows -> " rows of %s, %s apart".formatted(rows.elements(), rows.pitch()))
+        .map(rows -> " " + rows.text(1))
         .collect(Collectors.joining());
   }
 

@@ -100,9 +100,15 @@ public final class CollectivesTable {
         consist of rows get memory of their own.
       - An operand may be a part of a tensor, such as the queries among the columns of fused queries, keys and values.
         `one_shot`, `two_shot`, `one_shot_push`, `two_shot_push`, `push` and `copy_engine` read its rows where they lie
-        (`reads_rows`); the other variants need a copy. Rows have at least 128 bytes, and they and their distances are multiples of 16. A slice is whole rows,
-        or an equal piece of each. The whole tensor stays in memory until the collective has read it; a plan that is not
-        predicted to be faster for that has the copy. On all ranks, rows are equally far apart.
+        (`reads_rows`); the other variants need a copy. Rows have at least 128 bytes, and they and their distances are
+        multiples of 16. The whole tensor stays in memory until the collective has read it; a plan that is not predicted
+        to be faster for that has the copy. On all ranks, rows lie alike.
+      - All rows may be equally far apart, and those of each slice, too. `one_shot`, `one_shot_push` and `push` also read
+        rows at several distances, or in another order: some rows of each of several matrices, or heads before tokens.
+        An `all_reduce` or a `broadcast` of a whole tensor in another order has a result in that order, and needs no copy.
+      - PyTorch's collectives take contiguous tensors, so graphs copy a part before they send it (`clone`, `contiguous`).
+        The plan has no such copy where a variant that can run reads rows, if only the collective reads the copy. Nothing
+        else may run between the two, unless something reads the whole tensor later.
       - A graph may have such a gather or scatter itself, as modules of HLO do. In a group with ranks in several NVLink
         domains, it is planned along the first dimension, with a copy.
 

@@ -248,7 +248,8 @@ final class CollectiveRules {
   }
 
   private boolean movesRows(CollectivePlan collective, Value operand) {
-    return OperandRows.moves(collective, facts.op(collective.op()), operand.tensor());
+    return OperandRows.moves(
+        collective, facts.op(collective.op()), operand.tensor(), groupSize(collective));
   }
 
   private void checkContiguous(int k, Value value) {

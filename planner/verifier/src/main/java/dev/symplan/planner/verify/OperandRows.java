@@ -4,6 +4,8 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.plan.CollectivePlan;
+import java.util.Comparator;
+import java.util.stream.IntStream;
 
 /** The layouts in which collectives move their operands. */
 final class OperandRows {
@@ -19,56 +21,65 @@ final class OperandRows {
   }
 
   /**
-   * {@return whether a variant goes through an operand row by row, with memory between the rows}
-   * Each slice is whole rows, or the same part of every row.
+   * {@return whether a variant goes through an operand row by row, with memory between the rows} It
+   * reads them in the order of the elements, those of a slice by themselves.
    *
    * @param op the collective
+   * @param ranks of its group
    */
-  static boolean moves(CollectivePlan collective, Op op, TensorType operand) {
+  static boolean moves(CollectivePlan collective, Op op, TensorType operand, int ranks) {
     var kind = collective.kind();
-    int dim = op.collective().orElseThrow().sliceDims().operand();
-    boolean sliced = kind == Kind.REDUCE_SCATTER || kind == Kind.ALL_TO_ALL;
-    if (kind == Kind.CUSTOM || !collective.spec().readsRows() || operand.numel() == 0) {
+    if (kind == Kind.CUSTOM
+        || !collective.spec().readsRows()
+        || operand.numel() == 0
+        || !isOneToOne(operand)) {
       return false;
     }
-    for (int inner = 1; inner <= operand.rank(); inner++) {
-      if (areRows(operand, inner)) {
-        return !sliced
-            || before(operand, dim) == 1
-            || before(operand, dim) == before(operand, inner);
-      }
-    }
-    return false;
+    var call = op.collective().orElseThrow();
+    boolean sliced = kind == Kind.REDUCE_SCATTER || kind == Kind.ALL_TO_ALL;
+    int dim = sliced ? call.sliceDims().operand() : 0;
+    boolean cut = sliced && dim > 0;
+    return collective.spec().readsRowsInAnyOrder()
+        || (distances(operand, dim, 1) <= 1 && (!cut || distances(operand, dim, ranks) <= 1));
   }
 
-  /** Whether the dimensions from one on are rows without gaps, and those before count the rows. */
-  private static boolean areRows(TensorType type, int inner) {
-    long row = type.numel() / before(type, inner);
-    long pitch = 0;
-    long within = row;
-    long rows = before(type, inner);
-    for (int dim = 0; dim < type.rank(); dim++) {
-      if (type.size(dim) == 1) {
-        continue;
+  /**
+   * Whether no two elements share memory: each dimension steps over all that is in smaller steps.
+   */
+  private static boolean isOneToOne(TensorType type) {
+    var dims =
+        IntStream.range(0, type.rank())
+            .filter(dim -> type.size(dim) > 1)
+            .boxed()
+            .sorted(Comparator.comparingLong(type::stride))
+            .toList();
+    long end = 1;
+    for (int dim : dims) {
+      if (type.stride(dim) < end) {
+        return false;
       }
-      if (dim < inner) {
-        rows /= type.size(dim);
-        // The last of them steps from row to row, the others over as many rows as they count.
-        pitch = pitch == 0 ? type.stride(dim) / rows : pitch;
-        if (type.stride(dim) != pitch * rows) {
-          return false;
-        }
-      } else {
-        within /= type.size(dim);
-        if (type.stride(dim) != within) {
-          return false;
-        }
-      }
+      end += (type.size(dim) - 1) * type.stride(dim);
     }
-    return pitch > row;
+    return true;
   }
 
-  private static long before(TensorType type, int dim) {
-    return type.sizes().subArray(0, dim).stream().reduce(1, (a, b) -> a * b);
+  /**
+   * {@return at how many distances rows of elements side by side lie, if a dimension is one of as
+   * many parts}
+   */
+  private static int distances(TensorType type, int cut, int parts) {
+    int distances = 0;
+    // The step that would go on where all elements so far are one row, or rows at one distance.
+    long next = 1;
+    for (int dim = type.rank() - 1; dim >= 0; dim--) {
+      long size = dim == cut ? type.size(dim) / parts : type.size(dim);
+      if (size != 1) {
+        if (type.stride(dim) != next) {
+          distances++;
+        }
+        next = type.stride(dim) * size;
+      }
+    }
+    return distances;
   }
 }

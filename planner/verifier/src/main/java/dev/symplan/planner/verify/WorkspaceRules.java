@@ -102,11 +102,7 @@ final class WorkspaceRules {
           ranks < 2
               ? 0
               : Workspace.of(
-                      collective.spec(),
-                      collective.reduceOp(),
-                      type.dtype(),
-                      type.bytes(),
-                      ranks)
+                      collective.spec(), collective.reduceOp(), type.dtype(), type.bytes(), ranks)
                   .map(Workspace::bytes)
                   .orElse(0L);
       needed = Math.max(needed, bytes);

@@ -14,9 +14,9 @@ import java.util.stream.IntStream;
 
 /**
  * A random program of one collective of a part of a tensor, along any dimension, so that other
- * elements of that tensor often lie between the rows of the part. The program may copy the part.
- * Something else may read the whole
- * tensor, and ops may follow that can run in the kernel of an all_reduce.
+ * elements of that tensor often lie between the rows of the part. The program may copy the part, in
+ * another order. Something else may read the whole tensor, and ops may follow that can run in the
+ * kernel of an all_reduce.
  */
 public final class PartProgram {
   private static final List<String> KINDS =
@@ -36,8 +36,10 @@ public final class PartProgram {
    * @param kind of its collective, as options name it
    * @param variant of the collective
    * @param inRows whether the collective can take the part where it lies, between other elements
+   * @param even whether all rows, also those of a slice, are equally far apart
    */
-  public record Drawn(String text, String kind, Variant variant, int ranks, boolean inRows) {
+  public record Drawn(
+      String text, String kind, Variant variant, int ranks, boolean inRows, boolean even) {
 
     /** {@return options that fold what can be folded} */
     public CompileOptions options() {
@@ -63,20 +65,28 @@ public final class PartProgram {
     if (slices) {
       sizes[dim] *= ranks;
     }
+    boolean copied = random.nextBoolean();
+    // Rows in another order than in memory.
+    boolean turned = copied && sizes.length == 3 && random.nextBoolean();
     int cut = random.nextInt(sizes.length);
-    long before = List.of(0, 1, 8, 16).get(random.nextInt(4));
+    long before = List.of(0, 1, 8, 8, 16, 16).get(random.nextInt(6));
     long after = List.of(0, 3, 8).get(random.nextInt(3));
-    var all = sizes.clone();
+    var all = turned ? turned(sizes) : sizes.clone();
+    var part = all.clone();
     all[cut] += before + after;
     var lines = new ArrayList<String>();
     var outputs = new ArrayList<String>();
     lines.add("y = aten::neg(x)");
-    boolean copied = random.nextBoolean();
     lines.add(
         "%s = aten::slice.Tensor(y, %s, %s, %s)"
-            .formatted(copied ? "q" : "p", cut, before, before + sizes[cut]));
+            .formatted(copied ? "q" : "p", cut, before, before + part[cut]));
+    if (turned) {
+      lines.add("t = aten::permute(q, [1, 0, 2])");
+    }
     if (copied) {
-      lines.add("p = aten::clone(q, memory_format=torch.contiguous_format)");
+      lines.add(
+          "p = aten::clone(%s, memory_format=torch.contiguous_format)"
+              .formatted(turned ? "t" : "q"));
     }
     lines.add("r = " + call(kind, sizes, dim, ranks, random));
     lines.add("o = _c10d_functional::wait_tensor(r)");
@@ -111,18 +121,53 @@ public final class PartProgram {
                 Arrays.toString(sizes),
                 String.join("\n  ", lines),
                 String.join(", ", outputs));
-    boolean apart = before + after > 0 && rows(sizes, cut) > 1;
-    // A slice is whole rows, or a piece of each.
-    boolean found = !slices || rows(sizes, dim) == 1 || rows(sizes, dim) == rows(sizes, cut);
-    boolean aligned = before * inner(sizes, cut) * item % 16 == 0;
-    boolean stores =
-        variant == Variant.PUSH
-            || variant == Variant.COPY_ENGINE
-            || variant == Variant.ONE_SHOT_PUSH
-            || variant == Variant.TWO_SHOT_PUSH;
-    boolean pulls = variant == Variant.ONE_SHOT || variant == Variant.TWO_SHOT;
-    boolean reads = stores || (pulls && aligned);
-    return new Drawn(text, kind, variant, ranks, apart && found && reads);
+    boolean aligned = before * inner(part, cut) * item % 16 == 0;
+    var strides = strides(all, turned);
+    boolean apart = distances(sizes, strides) > 0;
+    var slice = sizes.clone();
+    slice[dim] /= slices ? ranks : 1;
+    boolean even = distances(sizes, strides) == 1 && (!slices || distances(slice, strides) <= 1);
+    boolean reads =
+        switch (variant) {
+          case ONE_SHOT -> aligned;
+          case TWO_SHOT -> aligned && even;
+          case PUSH, ONE_SHOT_PUSH -> true;
+          case COPY_ENGINE, TWO_SHOT_PUSH -> even;
+          default -> false;
+        };
+    // Where these get a tensor without gaps, their results lie as it does.
+    boolean keeps = !slices && !kind.equals("all_gather");
+    boolean found = !keeps || distances(part, strides(all, false)) > 0;
+    return new Drawn(text, kind, variant, ranks, apart && found && reads, even);
+  }
+
+  /** The sizes of what becomes a tensor of these when its first two dimensions change places. */
+  private static long[] turned(long[] sizes) {
+    return new long[] {sizes[1], sizes[0], sizes[2]};
+  }
+
+  /** Of a part of a tensor of these sizes, whose first two dimensions may change places. */
+  private static long[] strides(long[] all, boolean turned) {
+    var strides = new long[all.length];
+    long stride = 1;
+    for (int dim = all.length - 1; dim >= 0; dim--) {
+      strides[dim] = stride;
+      stride *= all[dim];
+    }
+    return turned ? turned(strides) : strides;
+  }
+
+  /** At how many distances the rows of a tensor lie; 0 if its elements are a run of memory. */
+  private static int distances(long[] sizes, long[] strides) {
+    int distances = 0;
+    long next = 1;
+    for (int dim = sizes.length - 1; dim >= 0; dim--) {
+      if (sizes[dim] > 1) {
+        distances += strides[dim] == next ? 0 : 1;
+        next = strides[dim] * sizes[dim];
+      }
+    }
+    return distances;
   }
 
   private static Variant variant(String kind, Random random) {
@@ -158,10 +203,6 @@ public final class PartProgram {
           "symplan::all_to_all_dim(p, %s, %s, %s, \"g\")"
               .formatted(dim, random.nextInt(sizes.length), ranks);
     };
-  }
-
-  private static long rows(long[] sizes, int dim) {
-    return IntStream.range(0, dim).mapToLong(i -> sizes[i]).reduce(1, (a, b) -> a * b);
   }
 
   private static long inner(long[] sizes, int dim) {

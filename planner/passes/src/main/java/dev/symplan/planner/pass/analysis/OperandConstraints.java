@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
-import dev.symplan.ir.op.SliceDims;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.ArgDecision.Reason;
@@ -136,29 +136,36 @@ public final class OperandConstraints {
    */
   public static Optional<TensorType.Rows> rowsApart(
       Collective collective, int index, TensorType type, Mode layouts) {
+    boolean reads =
+        layouts != Mode.OFF
+            && collective.kind() != Kind.CUSTOM
+            && collective.results().get(index).tensor().isContiguous();
     return type.rowsApart()
-        .filter(_ -> collective.results().get(index).tensor().isContiguous())
-        .filter(_ -> layouts != Mode.OFF)
-        .filter(rows -> layouts == Mode.ON || isLong(rows, type.dtype().bytes()))
-        .filter(rows -> hasSlices(collective, type, rows));
+        .filter(_ -> reads)
+        .map(rows -> ofSlices(collective, type).filter(own -> !own.areEven()).orElse(rows))
+        .filter(rows -> layouts == Mode.ON || isLong(rows, type.dtype().bytes()));
+  }
+
+  /**
+   * {@return the rows of each slice, which may be at several distances where the whole's are not}
+   */
+  private static Optional<TensorType.Rows> ofSlices(Collective collective, TensorType type) {
+    return switch (collective.kind()) {
+      case ALL_REDUCE, ALL_GATHER, BROADCAST, COLLECTIVE_PERMUTE, CUSTOM -> Optional.empty();
+      case REDUCE_SCATTER, ALL_TO_ALL -> {
+        var call = collective.op().collective().orElseThrow();
+        int dim = call.sliceDims().operand();
+        // Without a size, slices are parts of the first dimension, and lie as the whole does.
+        long ranks = call.groupSize().orElse(1);
+        yield type.part(dim, type.size(dim) / ranks).rowsApart();
+      }
+    };
   }
 
   private static boolean isLong(TensorType.Rows rows, int bytes) {
     return rows.elements() * bytes >= Alignment.BYTES
         && rows.elements() * bytes % Alignment.VECTOR == 0
-        && rows.pitch() * bytes % Alignment.VECTOR == 0;
-  }
-
-  /** Whether a slice is some of the rows, or an equal piece of each. */
-  private static boolean hasSlices(Collective collective, TensorType type, TensorType.Rows rows) {
-    int dim = collective.op().collective().map(call -> call.sliceDims().operand()).orElse(0);
-    return switch (collective.kind()) {
-      case ALL_REDUCE, ALL_GATHER, BROADCAST, COLLECTIVE_PERMUTE -> true;
-      case REDUCE_SCATTER, ALL_TO_ALL ->
-          SliceDims.rows(type, dim) == 1
-              || SliceDims.rows(type, dim) * rows.elements() == type.numel();
-      case CUSTOM -> false;
-    };
+        && rows.loops().stream().allMatch(loop -> loop.pitch() * bytes % Alignment.VECTOR == 0);
   }
 
   private OperandConstraint placed(Collective collective, Value value) {

@@ -309,8 +309,10 @@ final class FoldableLayouts {
    */
   private Optional<Value> inRows(Value view, long offset, TensorType like, long rows, long pitch) {
     var apart =
-        Optional.of(new TensorType.Rows(like.numel() / rows, pitch))
-            .filter(own -> own.pitch() != own.elements());
+        Optional.of(pitch)
+            .filter(own -> own != like.numel() / rows)
+            .map(own -> new TensorType.Rows.Loop(rows, own))
+            .map(loop -> new TensorType.Rows(like.numel() / rows, ImmutableList.of(loop)));
     var value = view;
     while (true) {
       var type = value.tensor();

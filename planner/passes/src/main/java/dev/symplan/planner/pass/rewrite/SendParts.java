@@ -3,7 +3,6 @@ package dev.symplan.planner.pass.rewrite;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
@@ -55,37 +54,41 @@ public final class SendParts extends GraphPass {
   @Override
   public GraphState run(GraphState state, PassContext context) {
     var layouts = context.options().rewrites().layouts();
-    if (layouts == Mode.OFF || state.analyses().stream().noneMatch(own -> own.hasOp(COPIES::contains))) {
+    if (layouts == Mode.OFF
+        || state.analyses().stream().noneMatch(own -> own.hasOp(COPIES::contains))) {
       return state;
     }
     var searches =
         state.analyses().stream().map(own -> new Search(own, layouts)).collect(toImmutableList());
     int count = state.analyses().getFirst().collectives().size();
     for (int k = 0; k < count; k++) {
-      if (canReadRows(state, k)) {
-        takeParts(searches, k);
-      }
+      takeParts(searches, k, eligible(state, k));
     }
     return searches.stream().allMatch(search -> search.parts.isEmpty())
         ? state
         : state.withGraphs(searches.stream().map(Search::graph).collect(toImmutableList()));
   }
 
-  private static boolean canReadRows(GraphState state, int k) {
+  /** {@return the variants that can run} */
+  private static ImmutableList<VariantSpec> eligible(GraphState state, int k) {
     var kind = state.analyses().getFirst().collectives().get(k).kind();
     return state.get(SelectVariants.SELECTIONS).get(k).verdicts().stream()
         .filter(verdict -> verdict.reason().eligible())
         .filter(verdict -> verdict.reason() != Verdict.Reason.NOT_NAMED)
-        .anyMatch(verdict -> VariantSpec.of(kind, verdict.variant()).readsRows());
+        .map(verdict -> VariantSpec.of(kind, verdict.variant()))
+        .collect(toImmutableList());
   }
 
   /** All ranks read the same rows. */
-  private static void takeParts(ImmutableList<Search> searches, int k) {
+  private static void takeParts(
+      ImmutableList<Search> searches, int k, ImmutableList<VariantSpec> variants) {
     int operands = searches.getFirst().own.collectives().get(k).operands().size();
     for (int i = 0; i < operands; i++) {
       int index = i;
       var found =
-          searches.stream().map(search -> search.find(k, index)).collect(toImmutableList());
+          searches.stream()
+              .map(search -> search.find(k, index, variants))
+              .collect(toImmutableList());
       if (found.stream().allMatch(Optional::isPresent)
           && found.stream().map(part -> part.get().type()).distinct().count() == 1) {
         for (int s = 0; s < searches.size(); s++) {
@@ -121,7 +124,7 @@ public final class SendParts extends GraphPass {
       parts.put(own.collectives().get(k).operands().get(index), part);
     }
 
-    Optional<Part> find(int k, int index) {
+    Optional<Part> find(int k, int index, ImmutableList<VariantSpec> variants) {
       var collective = own.collectives().get(k);
       var operand = collective.operands().get(index);
       int storage = aliases.id(operand);
@@ -140,18 +143,21 @@ public final class SendParts extends GraphPass {
           .map(
               strides ->
                   new TensorType(
-                      source.tensor().dtype(),
-                      operand.tensor().sizes(),
-                      strides,
-                      MemorySpace.ANY))
+                      source.tensor().dtype(), operand.tensor().sizes(), strides, MemorySpace.ANY))
           .filter(type -> type.dtype() == operand.tensor().dtype())
-          .filter(type -> OperandConstraints.rowsApart(collective, index, type, layouts).isPresent())
+          .filter(
+              type ->
+                  OperandConstraints.rowsApart(collective, index, type, layouts)
+                      .filter(rows -> variants.stream().anyMatch(spec -> spec.reads(rows)))
+                      .isPresent())
           .filter(_ -> isThere(source, copy, collective))
           .filter(type -> givesTheSame(collective, index, type))
           .map(type -> new Part(copy, source, type));
     }
 
-    /** Whether the whole tensor has memory until the collective reads it, or nothing runs before. */
+    /**
+     * Whether the whole tensor has memory until the collective reads it, or nothing runs before.
+     */
     private boolean isThere(Value source, int copy, Collective collective) {
       int storage = aliases.id(source);
       return aliases.storage(storage).value().tensor().space() != MemorySpace.HOST

@@ -134,7 +134,7 @@ final class Realize {
     if (staged) {
       realization = Realization.STAGED;
       reason =
-          apart && !spec.readsRows()
+          slot.rows().filter(rows -> !spec.reads(rows)).isPresent()
               ? Reason.NOT_CONTIGUOUS
               : differs && (slot.free() || !needed) ? Reason.RANKS_DIFFER : slot.reason();
     } else {

@@ -345,7 +345,7 @@ public final class Select {
       OperandConstraint slot, Variant variant, Kind kind, boolean result, boolean differs) {
     var spec = VariantSpec.of(kind, variant);
     // Kernels find a peer's rows where the rank has its own.
-    boolean apart = slot.rows().isPresent() && (!spec.readsRows() || differs);
+    boolean apart = slot.rows().filter(rows -> differs || !spec.reads(rows)).isPresent();
     return slot.always() || apart || (spec.needsSymmetric(result) && (!slot.free() || differs));
   }
 
