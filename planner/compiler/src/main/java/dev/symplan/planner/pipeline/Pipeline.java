@@ -93,11 +93,13 @@ public final class Pipeline {
           .add(new SinkElementwise())
           // What sank may be what others read in the same kernel.
           .add(new LiftElementwise())
+          // A gather that moves rows needs no copy of what it sends either.
+          .add(SendParts.ofGathers())
           // A collective that moves rows stays by itself, and its copies take no memory from here
           // on.
           .add(RewriteSearch.layouts(DRAFT))
           // Those that move rows have no copies of slices any more, but may have one of a part.
-          .add(new SendParts())
+          .add(SendParts.ofAll())
           // Fewer collectives first: what is left may be worth splitting.
           .add(RewriteSearch.bucket(DRAFT))
           .add(RewriteSearch.chunk(DRAFT))

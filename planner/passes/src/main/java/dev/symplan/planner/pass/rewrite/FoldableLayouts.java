@@ -5,6 +5,7 @@ import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.Layouts;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.pass.analysis.Aliases;
@@ -83,7 +84,7 @@ final class FoldableLayouts {
     var source = collective.operands().getFirst();
     var result = sizes(copy.far(), copy.rows(), ranks);
     var sizes = with(result.sizes(), result.dim(), result.sizes().get(result.dim()) / ranks);
-    return source.tensor().isContiguous()
+    return Layouts.viewStrides(source.tensor(), sizes).isPresent()
         ? Optional.of(
             new LayoutFold(
                 k,
@@ -138,7 +139,7 @@ final class FoldableLayouts {
     return ImmutableIntArray.copyOf(copies.mapToInt(Copy::op).filter(op -> op != DataFlow.NONE));
   }
 
-  /** Each slice is seen as two or three dimensions: rows of both ends, and what is in them. */
+  /** Each slice is seen as rows of both ends, and the dimensions of what is in them. */
   private Optional<LayoutFold> exchange(int k, Collective collective, int ranks) {
     var operand = collective.operands().getFirst();
     var call = collective.op().collective().orElseThrow();
@@ -161,7 +162,12 @@ final class FoldableLayouts {
     long outer = Math.min(sent, received);
     long middle = Math.max(sent, received) / outer;
     long inner = operand.tensor().numel() / ranks / outer / middle;
-    var slice = ImmutableLongArray.of(outer, middle, inner);
+    var slice =
+        ImmutableLongArray.builder()
+            .add(outer)
+            .add(middle)
+            .addAll(inner(operand.tensor(), inner))
+            .build();
     // Slices of fewer rows lie along the dimension in front.
     var dims = sent <= received ? new SliceDims(1, 2) : new SliceDims(2, 1);
     return Optional.of(
@@ -174,6 +180,18 @@ final class FoldableLayouts {
             with(slice, dims.result(), slice.get(dims.result()) * ranks),
             after.map(Copy::far).orElse(collective.results().getFirst()),
             ops(Stream.concat(before.stream(), after.stream()))));
+  }
+
+  /** {@return the last dimensions of a tensor that have so many elements; else all in one} */
+  private static ImmutableLongArray inner(TensorType type, long elements) {
+    long product = 1;
+    for (int dim = type.rank() - 1; dim > 0 && product < elements; dim--) {
+      product *= type.size(dim);
+      if (product == elements) {
+        return type.sizes().subArray(dim, type.rank());
+      }
+    }
+    return ImmutableLongArray.of(elements);
   }
 
   /**

@@ -2,6 +2,7 @@ package dev.symplan.planner.pass.rewrite;
 
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
+import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
@@ -32,6 +33,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
 
 /**
  * Lets collectives take parts of tensors where these lie, in place of copies that put the rows of a
@@ -47,8 +50,21 @@ public final class SendParts extends GraphPass {
       ImmutableSet.of(
           BuiltinOps.registry().get("aten::clone"), BuiltinOps.registry().get("aten::contiguous"));
 
-  public SendParts() {
-    super("send_parts", facts(SelectVariants.SELECTIONS), facts());
+  private final Predicate<Kind> kinds;
+
+  private SendParts(String name, Predicate<Kind> kinds) {
+    super(name, facts(), facts());
+    this.kinds = kinds;
+  }
+
+  /** {@return the pass for collectives that send all they take to every rank} */
+  public static SendParts ofGathers() {
+    return new SendParts("send_gathered_parts", kind -> kind == Kind.ALL_GATHER);
+  }
+
+  /** {@return the pass for all collectives} */
+  public static SendParts ofAll() {
+    return new SendParts("send_parts", kind -> kind != Kind.CUSTOM);
   }
 
   @Override
@@ -60,37 +76,41 @@ public final class SendParts extends GraphPass {
     }
     var searches =
         state.analyses().stream().map(own -> new Search(own, layouts)).collect(toImmutableList());
-    int count = state.analyses().getFirst().collectives().size();
-    for (int k = 0; k < count; k++) {
-      takeParts(searches, k, eligible(state, k));
+    // Only graphs with such copies are worth the time.
+    var selected = Suppliers.memoize(() -> new SelectVariants().run(state, context));
+    var collectives = state.analyses().getFirst().collectives();
+    for (int k = 0; k < collectives.size(); k++) {
+      if (kinds.test(collectives.get(k).kind())) {
+        takeParts(searches, k, selected);
+      }
     }
     return searches.stream().allMatch(search -> search.parts.isEmpty())
         ? state
         : state.withGraphs(searches.stream().map(Search::graph).collect(toImmutableList()));
   }
 
-  /** {@return the variants that can run} */
-  private static ImmutableList<VariantSpec> eligible(GraphState state, int k) {
+  /** Whether a variant that can run reads an operand that lies so. */
+  private static boolean isRead(GraphState state, int k, TensorType.Rows rows) {
     var kind = state.analyses().getFirst().collectives().get(k).kind();
     return state.get(SelectVariants.SELECTIONS).get(k).verdicts().stream()
         .filter(verdict -> verdict.reason().eligible())
         .filter(verdict -> verdict.reason() != Verdict.Reason.NOT_NAMED)
-        .map(verdict -> VariantSpec.of(kind, verdict.variant()))
-        .collect(toImmutableList());
+        .anyMatch(verdict -> VariantSpec.of(kind, verdict.variant()).reads(rows));
   }
 
   /** All ranks read the same rows. */
   private static void takeParts(
-      ImmutableList<Search> searches, int k, ImmutableList<VariantSpec> variants) {
+      ImmutableList<Search> searches, int k, Supplier<GraphState> selected) {
     int operands = searches.getFirst().own.collectives().get(k).operands().size();
     for (int i = 0; i < operands; i++) {
       int index = i;
       var found =
           searches.stream()
-              .map(search -> search.find(k, index, variants))
+              .map(search -> search.find(k, index))
               .collect(toImmutableList());
       if (found.stream().allMatch(Optional::isPresent)
-          && found.stream().map(part -> part.get().type()).distinct().count() == 1) {
+          && found.stream().map(part -> part.get().type()).distinct().count() == 1
+          && isRead(selected.get(), k, found.getFirst().get().rows())) {
         for (int s = 0; s < searches.size(); s++) {
           searches.get(s).take(k, index, found.get(s).orElseThrow());
         }
@@ -104,8 +124,9 @@ public final class SendParts extends GraphPass {
    * @param copy the position of the op that copies it
    * @param source what that reads
    * @param type of the view of the source that the collective sends
+   * @param rows in which it lies
    */
-  private record Part(int copy, Value source, TensorType type) {}
+  private record Part(int copy, Value source, TensorType type, TensorType.Rows rows) {}
 
   private static final class Search extends GraphSearch {
     private final Analyses own;
@@ -124,13 +145,12 @@ public final class SendParts extends GraphPass {
       parts.put(own.collectives().get(k).operands().get(index), part);
     }
 
-    Optional<Part> find(int k, int index, ImmutableList<VariantSpec> variants) {
+    Optional<Part> find(int k, int index) {
       var collective = own.collectives().get(k);
       var operand = collective.operands().get(index);
       int storage = aliases.id(operand);
       int copy = aliases.storage(storage).def();
-      if (collective.kind() == Kind.CUSTOM
-          || copy == DataFlow.NONE
+      if (copy == DataFlow.NONE
           || !COPIES.contains(ops.get(copy).def())
           || !operand.tensor().isContiguous()
           || !aliases.isWhole(operand)
@@ -145,14 +165,12 @@ public final class SendParts extends GraphPass {
                   new TensorType(
                       source.tensor().dtype(), operand.tensor().sizes(), strides, MemorySpace.ANY))
           .filter(type -> type.dtype() == operand.tensor().dtype())
-          .filter(
-              type ->
-                  OperandConstraints.rowsApart(collective, index, type, layouts)
-                      .filter(rows -> variants.stream().anyMatch(spec -> spec.reads(rows)))
-                      .isPresent())
           .filter(_ -> isThere(source, copy, collective))
           .filter(type -> givesTheSame(collective, index, type))
-          .map(type -> new Part(copy, source, type));
+          .flatMap(
+              type ->
+                  OperandConstraints.rowsApart(collective, index, type, layouts)
+                      .map(rows -> new Part(copy, source, type, rows)));
     }
 
     /**
@@ -217,7 +235,7 @@ public final class SendParts extends GraphPass {
     }
 
     private void send(Value operand, GraphCopier copier) {
-      if (parts.get(operand) instanceof Part(_, Value source, TensorType type)) {
+      if (parts.get(operand) instanceof Part(_, Value source, TensorType type, _)) {
         var now = copier.now(source);
         var sent =
             now.tensor().sizes().equals(type.sizes())
