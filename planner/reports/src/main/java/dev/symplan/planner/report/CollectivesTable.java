@@ -105,7 +105,8 @@ public final class CollectivesTable {
         to be faster for that has the copy. On all ranks, rows lie alike.
       - All rows may be equally far apart, and those of each slice, too. `one_shot`, `one_shot_push` and `push` also read
         rows at several distances, or in another order: some rows of each of several matrices, or heads before tokens.
-        An `all_reduce` or a `broadcast` of a whole tensor in another order has a result in that order, and needs no copy.
+        Before an `all_reduce` or a `broadcast`, the copy of a whole tensor in another order stays, as the result would
+        lie in that order.
       - PyTorch's collectives take contiguous tensors, so graphs copy a part before they send it (`clone`, `contiguous`).
         The plan has no such copy where a variant that can run reads rows, if only the collective reads the copy. Nothing
         else may run between the two, unless something reads the whole tensor later.

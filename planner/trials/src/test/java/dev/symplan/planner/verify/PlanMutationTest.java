@@ -115,6 +115,16 @@ class PlanMutationTest {
             r = aten::exp(q)
             return p, r
           }
+          """,
+          """
+          graph orders(x: f32[8, 4, 16]) {
+            a = aten::relu(x)
+            b = aten::permute(a, [1, 0, 2])
+            c = aten::slice.Tensor(a, 2, 0, 8)
+            g = symplan::all_gather_dim(b, 0, 4, "tp")
+            p = symplan::reduce_scatter_dim(c, "sum", 1, 4, "tp")
+            return g, p
+          }
           """);
 
   @Test

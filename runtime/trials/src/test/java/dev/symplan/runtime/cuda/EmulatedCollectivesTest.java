@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceStep;
@@ -11,6 +12,9 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
@@ -62,7 +66,16 @@ class EmulatedCollectivesTest {
         }
       }
     }
-    check(plan(ranks, Kind.ALL_REDUCE, variant));
+    // Slices begin among the rows.
+    var wide = program.op("aten::neg(%s)".formatted(program.input("bf16[5, 96]")));
+    var columns = program.op("aten::slice.Tensor(%s, 1, 8, 72)".formatted(wide));
+    program.output(program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(columns)));
+    check(
+        program.plan(
+            ranks,
+            CompileOptions.DEFAULT
+                .withRewrites(RewriteOptions.OFF.withLayouts(Mode.ON))
+                .withVariants(ImmutableMap.of("all_reduce", variant))));
   }
 
   @ParameterizedTest

@@ -104,10 +104,7 @@ public final class SendParts extends GraphPass {
     int operands = searches.getFirst().own.collectives().get(k).operands().size();
     for (int i = 0; i < operands; i++) {
       int index = i;
-      var found =
-          searches.stream()
-              .map(search -> search.find(k, index))
-              .collect(toImmutableList());
+      var found = searches.stream().map(search -> search.find(k, index)).collect(toImmutableList());
       if (found.stream().allMatch(Optional::isPresent)
           && found.stream().map(part -> part.get().type()).distinct().count() == 1
           && isRead(selected.get(), k, found.getFirst().get().rows())) {
