@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import static dev.symplan.planner.verify.VerifierFixtures.compile;
+import static dev.symplan.planner.verify.VerifierFixtures.compileWithWorkspaces;
 import static dev.symplan.planner.verify.VerifierFixtures.first;
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -16,6 +17,7 @@ import dev.symplan.planner.plan.Epilogue;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.verify.Violation.Rule;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -98,6 +100,41 @@ class EpilogueRulesTest {
     var apart =
         PlanEdits.of(blocks()).collective(0, EpilogueRulesTest::without).over("e", "a").restated();
     assertThat(PlanVerifier.verify(apart)).noneMatch(found -> found.rule() == Rule.RACE);
+  }
+
+  /** Steps: mm, view, all_reduce, its epilogue. What is reduced may lie in a. */
+  @Test
+  void resultWhereTheOperandMayBe() {
+    var text =
+        """
+        op test::view(Tensor(a) x) -> Tensor(a)
+        graph moved(x: f32[64, 64], w: f32[64, 64]) {
+          a = aten::mm(x, w)
+          v: f32[64, 64] = test::view(a)
+          r = _c10d_functional::all_reduce(v, "sum", "tp")
+          n = aten::add.Tensor(x, r)
+          e = aten::relu(n)
+          return n, e
+        }
+        """;
+    var plan = compileWithWorkspaces(text);
+    var rank = plan.forRank(0);
+    assertThat(rank.collectives().getFirst())
+        .matches(c -> c.variant() == Variant.ONE_SHOT_PUSH && c.hasEpilogue());
+    assertThat(rank.buffers())
+        .filteredOn(buffer -> Set.of("a", "v").contains(buffer.name()))
+        .extracting(Buffer::last)
+        .containsExactly(3, 3);
+    var early = PlanEdits.of(plan).buffer("a", b -> PlanEdits.lives(b, b.first(), 2)).plan();
+    assertThat(first(early, Rule.LIFETIME).message()).endsWith("to step 3 (2 fused ops … aten::relu → e)");
+    // The kernel may still read other rows of a there.
+    var over = PlanEdits.of(plan).over("e", "a").restated();
+    assertThat(first(over, Rule.OVERWRITTEN).message())
+        .matches("step 3 .* writes e at .* over a, which step 3 .* through another tensor");
+    // As a step of its own, it may.
+    var apart =
+        PlanEdits.of(plan).collective(0, EpilogueRulesTest::without).over("e", "a").restated();
+    assertThat(PlanVerifier.verify(apart)).noneMatch(found -> found.rule() == Rule.OVERWRITTEN);
   }
 
   @Test

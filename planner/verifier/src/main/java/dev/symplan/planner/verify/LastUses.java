@@ -30,7 +30,14 @@ final class LastUses {
       switch (plan.steps().get(s)) {
         case Step.Compute(int op) -> raise(op, step);
         case Step.Fused(var ops) -> ops.forEach(op -> raise(op, step));
-        case Step.Start(int k) -> raise(plan.collectives().get(k).op(), step);
+        case Step.Start(int k) -> {
+          var collective = plan.collectives().get(k);
+          raise(collective.op(), step);
+          if (collective.hasEpilogue()) {
+            // The kernel reads operands until that has run.
+            raise(facts.reads(collective.op()), step + 1);
+          }
+        }
         case Step.Join(int k) -> raise(plan.collectives().get(k).op(), step);
       }
     }

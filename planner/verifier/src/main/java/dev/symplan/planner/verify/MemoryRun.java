@@ -304,7 +304,7 @@ final class MemoryRun {
     return lastUse[storage] > step
         || (step >= 0
             && lastUse[storage] == step
-            && opsOf(step)
+            && IntStream.concat(opsOf(step), collectiveOf(step))
                 .flatMap(op -> Arrays.stream(facts.reads(op)))
                 .map(facts::storageOf)
                 .anyMatch(
@@ -312,6 +312,14 @@ final class MemoryRun {
                         read != storage
                             && facts.mayAlias().familyOf(read)
                                 == facts.mayAlias().familyOf(storage)));
+  }
+
+  /** The collective in whose kernel a step runs, beside which that reads its operands. */
+  private IntStream collectiveOf(int step) {
+    int behind = facts.plan.epilogueOf(step);
+    return behind < 0
+        ? IntStream.empty()
+        : IntStream.of(facts.plan.collectives().get(behind).op());
   }
 
   private IntStream opsOf(int step) {
