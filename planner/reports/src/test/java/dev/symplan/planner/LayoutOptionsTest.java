@@ -130,6 +130,26 @@ class LayoutOptionsTest {
             "symplan::all_gather_dim", "aten::view", "_c10d_functional::reduce_scatter_tensor");
   }
 
+  /** What the conversion makes has no gaps between rows, and so other strides. */
+  @Test
+  void aConversionOfRowsThatAreApartIsLeftOut() {
+    var text =
+        """
+        graph apart(x: bf16[2, 48]) {
+          s = aten::slice.Tensor(x, 1, 16, 36)
+          v = aten::view(s, [2, 4, 5])
+          p = aten::permute(v, [1, 0, 2])
+          w = aten::_to_copy(p, dtype=torch.float32)
+          r = _c10d_functional::reduce_scatter_tensor(w, "sum", 4, "g4")
+          return r
+        }
+        """;
+    var options = USUAL.withRewrites(RewriteOptions.OFF.withLayouts(Mode.ON));
+    assertThat(ops(plan(text, options)))
+        .contains("symplan::reduce_scatter_dim")
+        .doesNotContain("aten::_to_copy");
+  }
+
   /** Ranks write into each other's rows, so all of them have to have the same. */
   @Test
   void copiesStayWhereRanksWantOtherRows() {

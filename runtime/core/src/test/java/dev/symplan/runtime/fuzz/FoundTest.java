@@ -139,4 +139,45 @@ class FoundTest {
         CompileOptions.DEFAULT.withRewrites(
             new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF)));
   }
+
+  /** The conversion goes through what was joined in another order than that was joined in. */
+  @Test
+  void aPackThatIsReadInAnotherOrderStays() {
+    check(
+        """
+        group g = [0, 1]
+        graph fuzz(x: bf16[2, 2], y: bf16[2, 4]) {
+          p = aten::cat([x, y], 1)
+          t = aten::t(p)
+          w = aten::_to_copy(t, dtype=torch.float32, memory_format=torch.contiguous_format)
+          r = _c10d_functional::reduce_scatter_tensor(w, "sum", 2, "g")
+          f = aten::view(r, [6])
+          a, b = aten::split_with_sizes(f, [2, 4])
+          c = aten::neg(a)
+          d = aten::neg(b)
+          return c, d
+        }
+        """,
+        CompileOptions.DEFAULT.withRewrites(
+            new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF)));
+  }
+
+  /** The conversion leaves out what lies between the rows of the slice that it reads. */
+  @Test
+  void aConversionOfRowsThatAreApartIsLeftOut() {
+    check(
+        """
+        group g = [0, 1]
+        graph fuzz(x: bf16[2, 14]) {
+          s = aten::slice.Tensor(x, 1, 2, 12)
+          v = aten::view(s, [2, 2, 5])
+          p = aten::permute(v, [1, 0, 2])
+          w = aten::_to_copy(p, dtype=torch.float32)
+          r = _c10d_functional::reduce_scatter_tensor(w, "sum", 2, "g")
+          return r
+        }
+        """,
+        CompileOptions.DEFAULT.withRewrites(
+            new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF)));
+  }
 }

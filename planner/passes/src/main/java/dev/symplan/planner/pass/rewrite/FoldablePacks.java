@@ -204,6 +204,8 @@ final class FoldablePacks {
       if (maker == DataFlow.NONE
           || flow.onlyReader(storage) != reader
           || !aliases.isWhole(operand)
+          // A conversion may go through all of it in another order.
+          || !operand.tensor().isContiguous()
           || flow.mayWrite(maker + 1, collective.index())
           || !isCat(ops.get(maker))) {
         return false;

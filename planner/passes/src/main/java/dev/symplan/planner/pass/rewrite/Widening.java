@@ -14,7 +14,8 @@ import java.util.Optional;
  * can take what is converted: it computes in f32 anyway, so the sums are the same, bit for bit.
  *
  * @param op the position of the conversion
- * @param narrow the tensor that it converts
+ * @param narrow the tensor that it converts; it may lie in memory otherwise than the f32, but its
+ *     elements are in the same order
  */
 record Widening(int op, Value narrow) {
 
@@ -52,16 +53,14 @@ record Widening(int op, Value narrow) {
         : Optional.empty();
   }
 
-  /** Whether short floats lie in the order of what is made of them, as it is read. */
+  /** Whether short floats have elements in the order in which the result is read. */
   private boolean isOf(TensorType made, TensorType read) {
     var type = narrow.tensor();
     boolean isShort = type.dtype() == DType.BF16 || type.dtype() == DType.F16;
     boolean alike =
         isContiguous(made)
             ? isContiguous(read)
-            : made.strides().equals(type.strides())
-                && read.sizes().equals(made.sizes())
-                && read.strides().equals(made.strides());
+            : read.sizes().equals(made.sizes()) && read.strides().equals(made.strides());
     return isShort && alike;
   }
 
