@@ -76,6 +76,44 @@ class ReshapeFirstTest {
         .isGreaterThan(4L * 64 * 4096);
   }
 
+  private static List<Integer> ranks(String op, String... lines) {
+    return plan(CompileOptions.DEFAULT, lines).rankPlans().getFirst().graph().ops().stream()
+        .filter(own -> own.def().name().toString().equals(op))
+        .map(own -> own.result().tensor().rank())
+        .toList();
+  }
+
+  /** Of scalars alone, an op makes no other shape. */
+  @Test
+  void scalarsStayScalars() {
+    assertThat(
+            ranks(
+                "aten::neg",
+                "p = aten::sum(s)",
+                "q = aten::neg(p)",
+                "r = aten::view(q, [1])",
+                "y = aten::add.Tensor(s, r)",
+                "return y"))
+        .containsExactly(0);
+  }
+
+  /** As a scalar, the product would have the type of the other one. */
+  @Test
+  void tensorsOfOneElementBecomeNoScalars() {
+    assertThat(
+            ranks(
+                "aten::mul.Tensor",
+                "p = aten::sum(s)",
+                "a = aten::slice.Tensor(x, 0, 0, 1)",
+                "b = aten::slice.Tensor(u, 1, 0, 1)",
+                "m = aten::mm(a, b)",
+                "h = aten::mul.Tensor(m, p)",
+                "v = aten::view(h, [])",
+                "y = aten::add.Tensor(s, v)",
+                "return y"))
+        .containsExactly(2);
+  }
+
   /** Its sizes are those that the caller wants. */
   @Test
   void whatTheCallerGetsStays() {

@@ -126,7 +126,8 @@ class EpilogueRulesTest {
         .extracting(Buffer::last)
         .containsExactly(3, 3);
     var early = PlanEdits.of(plan).buffer("a", b -> PlanEdits.lives(b, b.first(), 2)).plan();
-    assertThat(first(early, Rule.LIFETIME).message()).endsWith("to step 3 (2 fused ops … aten::relu → e)");
+    assertThat(first(early, Rule.LIFETIME).message())
+        .endsWith("to step 3 (2 fused ops … aten::relu → e)");
     // The kernel may still read other rows of a there.
     var over = PlanEdits.of(plan).over("e", "a").restated();
     assertThat(first(over, Rule.OVERWRITTEN).message())

@@ -317,9 +317,7 @@ final class MemoryRun {
   /** The collective in whose kernel a step runs, beside which that reads its operands. */
   private IntStream collectiveOf(int step) {
     int behind = facts.plan.epilogueOf(step);
-    return behind < 0
-        ? IntStream.empty()
-        : IntStream.of(facts.plan.collectives().get(behind).op());
+    return behind < 0 ? IntStream.empty() : IntStream.of(facts.plan.collectives().get(behind).op());
   }
 
   private IntStream opsOf(int step) {

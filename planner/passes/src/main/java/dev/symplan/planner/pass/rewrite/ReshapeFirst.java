@@ -31,7 +31,7 @@ import java.util.Set;
  *
  * <p>An op changes its shape if all that reads its result is a reshape to the same sizes, or an
  * elementwise op that changes to these. What it reads is reshaped instead, unless a kernel by rows
- * made it, which it may belong to.
+ * made it, which it may belong to. A scalar goes with tensors of any shape, so it stays one.
  */
 public final class ReshapeFirst extends GraphPass {
   private static final OpDef VIEW = BuiltinOps.registry().get("aten::view");
@@ -101,6 +101,7 @@ public final class ReshapeFirst extends GraphPass {
           && op.results().size() == 1
           && op.result().isTensor()
           && aliases.defines(op.result())
+          && op.result().tensor().rank() > 0
           && op.result().tensor().isContiguous()
           && !returned.contains(op.result().id())
           && op.operands().stream()
@@ -126,7 +127,7 @@ public final class ReshapeFirst extends GraphPass {
       }
       return seen.size() == 1
           ? Optional.of(seen.iterator().next())
-              .filter(sizes -> !sizes.equals(op.result().tensor().sizes()))
+              .filter(sizes -> !sizes.isEmpty() && !sizes.equals(op.result().tensor().sizes()))
           : Optional.empty();
     }
 
