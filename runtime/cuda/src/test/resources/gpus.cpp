@@ -5,7 +5,8 @@ Index threadIdx, blockIdx, blockDim, gridDim;
 namespace gpus {
 /** The tops of these lie in lines of the cache that do not displace each other. */
 const size_t STACK = (24 << 10) + 5 * 64 - 16;
-const int STANDSTILL = 10000;
+/** From 2 to the first of these powers to 2 to the second one. */
+const int STANDSTILL[] = {11, 15};
 
 struct Rank {
   Step* steps;
@@ -13,7 +14,7 @@ struct Rank {
 };
 
 std::vector<Multicast> multicasts;
-std::vector<Fiber*> live;
+std::vector<std::vector<Fiber*>> live;
 bool leaves;
 jmp_buf scheduler;
 Fiber* current;
@@ -73,7 +74,7 @@ static void begin(Rank& rank, int index) {
     fiber->thread = t;
     fiber->block = block;
     fiber->step = &step;
-    live.push_back(fiber);
+    live[index].push_back(fiber);
   }
   rank.running++;
 }
@@ -107,22 +108,29 @@ extern "C" long long run(
     int ranks, gpus::Step** steps, const int* counts, long long seed, long long limit) {
   using namespace gpus;
   state = seed * 0x9e3779b97f4a7c15ull + 1;
-  live.clear();
+  live.assign(ranks, {});
   std::vector<Rank> all;
   for (int r = 0; r < ranks; r++) {
     all.push_back({steps[r], counts[r], 0, 0, 0});
   }
   int still = ranks;
+  long long until = 0;
   for (long long turn = 0; turn < limit; turn++) {
+    int awake = 0;
+    for (auto& own : live) {
+      awake += own.size();
+    }
     // Now and then a rank gets on with its next block; that of slow ones later.
-    if (live.empty() || draw(64) == 0) {
+    if (awake == 0 || draw(64) == 0) {
       int first = draw(ranks);
       bool more = false;
-      for (int i = 0; i < ranks && (i == 0 || live.empty()); i++) {
+      for (int i = 0; i < ranks && (i == 0 || awake == 0); i++) {
         int r = (first + i) % ranks;
+        awake -= live[r].size();
         more |= advance(all[r], r);
+        awake += live[r].size();
       }
-      if (live.empty()) {
+      if (awake == 0) {
         bool done = !more;
         for (Rank& rank : all) {
           done &= rank.step == rank.count;
@@ -137,14 +145,19 @@ extern "C" long long run(
       }
     }
     // Ranks stand still for a while, so that others get as far ahead as they may.
-    if (turn % STANDSTILL == 0) {
+    if (turn >= until) {
       still = draw(ranks + 1);
+      until = turn + (1 << (STANDSTILL[0] + draw(STANDSTILL[1] - STANDSTILL[0])));
     }
-    int chosen = draw(live.size());
-    for (int i = 0; i < 16 && live[chosen]->rank == still; i++) {
-      chosen = draw(live.size());
+    int standing = still < ranks && (int)live[still].size() < awake ? still : ranks;
+    int chosen = draw(awake - (standing < ranks ? live[standing].size() : 0));
+    int rank = 0;
+    while (rank == standing || chosen >= (int)live[rank].size()) {
+      chosen -= rank == standing ? 0 : live[rank].size();
+      rank++;
     }
-    current = live[chosen];
+    auto& own = live[rank];
+    current = own[chosen];
     threadIdx.x = current->thread;
     blockIdx.x = current->block->index;
     blockDim.x = current->step->threads;
@@ -153,8 +166,8 @@ extern "C" long long run(
     leaves = false;
     resume();
     if (leaves) {
-      live[chosen] = live.back();
-      live.pop_back();
+      own[chosen] = own.back();
+      own.pop_back();
     }
     if (ended) {
       if (--current->block->left == 0) {

@@ -52,8 +52,8 @@ struct Fiber {
 };
 
 extern std::vector<Multicast> multicasts;
-/** Those that take turns. */
-extern std::vector<Fiber*> live;
+/** Those of each rank that take turns. */
+extern std::vector<std::vector<Fiber*>> live;
 /** Whether the current fiber takes no more turns for now. */
 extern bool leaves;
 extern jmp_buf scheduler;
@@ -177,7 +177,8 @@ inline void load_reduce(const void* from, T&... out) {
 inline void gather(gpus::Gathering& place, int size) {
   if (++place.arrived == size) {
     place.arrived = 0;
-    gpus::live.insert(gpus::live.end(), place.waiting.begin(), place.waiting.end());
+    auto& live = gpus::live[gpus::current->rank];
+    live.insert(live.end(), place.waiting.begin(), place.waiting.end());
     place.waiting.clear();
     return;
   }

@@ -19,6 +19,7 @@ import dev.symplan.planner.pass.order.PeakReduction.Made;
 import dev.symplan.planner.pass.order.PeakReduction.Offloaded;
 import dev.symplan.planner.pass.order.PeakReduction.Recomputed;
 import dev.symplan.planner.pass.place.AllocateMemory;
+import dev.symplan.planner.pass.rewrite.LiftElementwise;
 import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.Plan;
@@ -121,8 +122,13 @@ final class FitMemory extends GraphPass {
 
   private GraphState fit(GraphState state, long limit, PassContext context) {
     var first = place(state, limit, context);
-    if (needed(first) <= limit) {
-      return first.with(GIVEN_UP, ImmutableList.of()).with(LEAST, OptionalLong.empty());
+    var lifted = LiftElementwise.lifted(state, context);
+    // Ops that are lifted save time, but keep tensors that could be computed again.
+    boolean same = RewriteSearch.isUnchanged(state.graphs(), lifted.graphs());
+    for (var free : same ? List.of(first) : List.of(place(lifted, limit, context), first)) {
+      if (needed(free) <= limit) {
+        return free.with(GIVEN_UP, ImmutableList.of()).with(LEAST, OptionalLong.empty());
+      }
     }
     var near = lower(first, limit, limit, true, context);
     // The memory that the plan takes if all that can go does.

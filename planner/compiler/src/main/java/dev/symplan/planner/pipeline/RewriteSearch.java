@@ -119,7 +119,7 @@ final class RewriteSearch extends GraphPass {
   }
 
   /** By identity: comparing all that large graphs hold takes longer than planning them. */
-  private static boolean isUnchanged(ImmutableList<Graph> given, ImmutableList<Graph> proposed) {
+  static boolean isUnchanged(ImmutableList<Graph> given, ImmutableList<Graph> proposed) {
     return IntStream.range(0, given.size()).allMatch(c -> given.get(c) == proposed.get(c));
   }
 

@@ -42,10 +42,13 @@ public final class LiftElementwise extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    if (!context.options().fusion()) {
-      return state;
-    }
-    return state.mapGraphs(own -> new Lifting(own).run());
+    // Where memory is short, what is lifted may wait across the peak: that is decided there.
+    return context.options().memoryLimit().isPresent() ? state : lifted(state, context);
+  }
+
+  /** {@return the state with ops lifted} */
+  public static GraphState lifted(GraphState state, PassContext context) {
+    return context.options().fusion() ? state.mapGraphs(own -> new Lifting(own).run()) : state;
   }
 
   private static final class Lifting {
