@@ -13,6 +13,7 @@ import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Action;
 import dev.symplan.planner.report.PlanExplainer;
 import dev.symplan.planner.report.PlanReport;
@@ -110,6 +111,29 @@ class MemoryLimitTest {
     var usual = plan(TRAINING);
     assertThat(PlanFile.toJson(plan(TRAINING, OptionalLong.of(bytes(usual)))))
         .isEqualTo(PlanFile.toJson(usual));
+  }
+
+  /** A view has the sizes of an input, so that is a tensor on the device. */
+  @Test
+  void whatViewsTakeSizesFromStays() {
+    var text =
+        """
+        graph version 1
+
+        graph sizes(x: f32[1024, 1024] @external, w: f32[1024, 1024], s: f32[1, 1024]) {
+          a = aten::mm(x, w)
+          b = aten::mm(a, x)
+          e = aten::expand_as(s, w)
+          c = aten::add.Tensor(b, e)
+          d = aten::mm(c, x)
+          return d
+        }
+        """;
+    var low = plan(text, least(text));
+    assertThat(low.rewrites())
+        .flatExtracting(Rewrite::members)
+        .extracting(Rewrite.Member::name)
+        .doesNotContain("w");
   }
 
   @Test

@@ -33,7 +33,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Stays where it is: an input in the caller's memory or that peers must reach, as the caller
  * wants it, or whose elements overlap or have gaps between them; what an output shows, what ops
- * without a rule may hold; and what collectives use where not all ranks run the same ops.
+ * without a rule may hold, what gives views of others their sizes; and what collectives use where
+ * not all ranks run the same ops.
  */
 final class HostHomes {
   /**
@@ -138,7 +139,7 @@ final class HostHomes {
       return;
     }
     boolean collective = op.collective().isPresent();
-    boolean held = op.def().rule().isEmpty() || op.def().isFence();
+    boolean held = op.def().rule().isEmpty() || op.def().isFence() || takesSizes(index, op, id);
     boolean changed = !op.written().isEmpty() && writes(op, id);
     if (held
         || collective && (!alike || changed)
@@ -147,6 +148,12 @@ final class HostHomes {
     } else if (view.aliases.runs(index) && (own.isEmpty() || own.getLast() != index)) {
       own.add(index);
     }
+  }
+
+  /** Whether a view of something else has the sizes of a storage, which no copy of it gives. */
+  private boolean takesSizes(int index, Op op, int storage) {
+    return !view.aliases.runs(index)
+        && op.results().stream().noneMatch(result -> view.aliases.id(result) == storage);
   }
 
   private boolean isDonated(Aliases.Storage storage) {
