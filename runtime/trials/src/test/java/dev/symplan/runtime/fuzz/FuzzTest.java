@@ -2,6 +2,7 @@ package dev.symplan.runtime.fuzz;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.base.Throwables;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.ir.aten.BuiltinOps;
@@ -18,11 +19,14 @@ import dev.symplan.planner.plan.Step;
 import dev.symplan.runtime.host.HostCall;
 import dev.symplan.runtime.host.HostKernels;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -94,26 +98,24 @@ class FuzzTest {
   }
 
   @Test
-  void plannedExecutionGivesTheBitsOfDirectEvaluation() throws InterruptedException {
+  void plannedExecutionGivesTheBitsOfDirectEvaluation() throws Exception {
     var all = ExecutableOps.all();
     var generator = ExecutableOps.generator();
     System.out.printf("%s programs over %s ops from seed %s%n", GRAPHS, all.size(), SEED);
     var next = new AtomicLong(SEED);
-    var threads = new ArrayList<Thread>();
-    for (int t = 0; t < THREADS; t++) {
-      threads.add(
-          Thread.ofPlatform()
-              .start(
-                  () -> {
-                    for (long seed = next.getAndIncrement();
-                        seed < SEED + GRAPHS && findings.size() < MAX_FINDINGS;
-                        seed = next.getAndIncrement()) {
-                      check(generator, seed);
-                    }
-                  }));
-    }
-    for (var thread : threads) {
-      thread.join();
+    try (var threads = Executors.newFixedThreadPool(THREADS)) {
+      Callable<Boolean> checks =
+          () -> {
+            for (long seed = next.getAndIncrement();
+                seed < SEED + GRAPHS && findings.size() < MAX_FINDINGS;
+                seed = next.getAndIncrement()) {
+              check(generator, seed);
+            }
+            return true;
+          };
+      for (var checked : threads.invokeAll(Collections.nCopies(THREADS, checks))) {
+        assertThat(checked.get()).isTrue();
+      }
     }
     stories.forEach(System.out::println);
     System.out.printf(
@@ -153,7 +155,7 @@ class FuzzTest {
       var drawn = Differential.forceVariants(generator.make(seed));
       made = seed % 5 == 2 ? drawn.inLeastMemory() : drawn;
     } catch (RuntimeException e) {
-      failures.add("seed %s: %s at %s".formatted(seed, e, e.getStackTrace()[0]));
+      failures.add("seed %s: %s".formatted(seed, Throwables.getStackTraceAsString(e)));
       return;
     }
     var outcome = Differential.check(made);
