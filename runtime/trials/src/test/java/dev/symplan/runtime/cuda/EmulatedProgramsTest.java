@@ -12,6 +12,7 @@ import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -20,6 +21,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Kernels that are generated for ops, run on this machine's processor, against the host backend.
  * Others with {@code -Dsymplan.seed=N}.
  */
+@Order(2) // At the end, nothing would run beside it.
 class EmulatedProgramsTest {
   private static final long SEED = Fuzz.seed(7_000);
   private static final int PROGRAMS = Integer.getInteger("symplan.graphs", 40);
