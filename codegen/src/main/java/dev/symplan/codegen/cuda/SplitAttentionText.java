@@ -4,30 +4,9 @@ package dev.symplan.codegen.cuda;
 final class SplitAttentionText {
   private SplitAttentionText() {}
 
-  private static final String COMMON =
-      """
-
-      /** 2 to the power; 0 where that is less than any normal number. */
-      __device__ __forceinline__ float power_of_two(float exponent) {
-        float power;
-        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
-        return power;
-      }
-
-      /** exp(value - base) */
-      __device__ __forceinline__ float weight_of(float value, float base) {
-        return power_of_two((value - base) * 1.44269504f);
-      }
-
-      /** What is subtracted from scores of which this is the largest. */
-      __device__ __forceinline__ float base_of(float most) {
-        return most == -$INFINITY ? 0 : most;
-      }
-      """;
-
   /** Partial results of a range of keys; the results themselves, if there is only one. */
   static final String PARTS =
-      COMMON
+      SoftmaxText.FUNCTIONS
           + """
 
           struct alignas($KEY_BYTES) KeyUnit {
@@ -249,7 +228,7 @@ final class SplitAttentionText {
 
   /** The results of all ranges of keys, put together in their order. */
   static final String MERGE =
-      COMMON
+      SoftmaxText.FUNCTIONS
           + """
 
           extern "C" __global__ void __launch_bounds__(THREADS) symplan_kernel(const __grid_constant__ Args args) {
