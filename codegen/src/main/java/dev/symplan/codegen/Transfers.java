@@ -17,7 +17,6 @@ import dev.symplan.codegen.Transfer.Rows;
 import dev.symplan.codegen.Transfer.Slot;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Protocol;
 import dev.symplan.planner.machine.Variant;
@@ -26,7 +25,6 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.Set;
 import java.util.stream.IntStream;
 
@@ -102,105 +100,6 @@ public final class Transfers {
     return end instanceof InTensor part && part.member() == member;
   }
 
-  /** Bytes of a tensor, how many, and how they lie. */
-  public record Range(long offset, long bytes, Rows rows) {
-    private Range(long offset, long bytes) {
-      this(offset, bytes, Rows.ONE);
-    }
-  }
-
-  /** {@return all bytes of an operand that a rank reads, in the order of its result's} */
-  public static Range operand(Collective collective, int tensor) {
-    return whole(moved(collective, tensor, false));
-  }
-
-  /** All elements of a tensor: rows if they are no run of memory. */
-  private static Range whole(TensorType type) {
-    return part(type, 0, type.bytes());
-  }
-
-  /** Some of the elements of a tensor, by their bytes in order: rows where these are apart. */
-  private static Range part(TensorType type, long from, long bytes) {
-    return bytes == 0
-        ? new Range(0, 0)
-        : rows(type)
-            .map(rows -> new Range(rows.offset(from), bytes, rows.from(from)))
-            .orElseGet(() -> new Range(from, bytes));
-  }
-
-  /**
-   * {@return the type of a tensor as it is moved: where operand and result lie alike, in the order
-   * of memory}
-   */
-  private static TensorType moved(Collective collective, int tensor, boolean result) {
-    var operand = collective.operands().get(tensor).type();
-    var made = collective.results().get(tensor).type();
-    var type = result ? made : operand;
-    return operand.isDense() && operand.strides().equals(made.strides()) ? type.contiguous() : type;
-  }
-
-  private static Optional<Rows> rows(TensorType type) {
-    return type.rowsApart().map(rows -> rows(rows, type.dtype().bytes()));
-  }
-
-  private static Rows rows(TensorType.Rows rows, int item) {
-    var loops = ImmutableList.<Rows.Loop>builder();
-    long bytes = rows.elements() * item;
-    for (var loop : rows.loops()) {
-      loops.add(new Rows.Loop(bytes, loop.pitch() * item));
-      bytes *= loop.rounds();
-    }
-    return new Rows(loops.build(), 0);
-  }
-
-  /** A rank's slice of a tensor, along a dimension; all have one size, and lie alike. */
-  private static Range slice(TensorType whole, int dim, int slices, int index) {
-    long share = whole.bytes() / slices;
-    if (share == 0 || (whole.isContiguous() && SliceDims.rows(whole, dim) <= 1)) {
-      return new Range(index * share, share);
-    }
-    long size = whole.size(dim) / slices;
-    return new Range(
-        start(whole, dim, index * size), share, rows(whole.part(dim, size)).orElse(Rows.ONE));
-  }
-
-  /** Where the elements with an index along a dimension begin, in bytes. */
-  private static long start(TensorType type, int dim, long index) {
-    return index * type.stride(dim) * type.dtype().bytes();
-  }
-
-  /**
-   * {@return the bytes of an all_to_all that a rank sends to a member, or gets from it}
-   *
-   * @param result whether it is of the result
-   */
-  public static Range rows(Collective collective, int tensor, boolean result, int member) {
-    var type = moved(collective, tensor, result);
-    int size = collective.group().members().length();
-    var rows = result ? collective.receiveRows() : collective.sendRows();
-    if (!rows.isEmpty()) {
-      long from = rows.subArray(0, member).stream().sum();
-      long bytes = type.part(0, rows.get(member)).bytes();
-      // Slices of one row and of several lie alike.
-      return bytes == 0
-          ? new Range(0, 0)
-          : new Range(start(type, 0, from), bytes, rows(type).orElse(Rows.ONE));
-    }
-    int dim = result ? collective.dims().result() : collective.dims().operand();
-    return slice(type, dim, size, member);
-  }
-
-  /**
-   * One of as many slices as there are, of whole units; the last may be short or empty.
-   *
-   * @param unit in bytes
-   */
-  private static Range slice(long bytes, long unit, int slices, int index) {
-    long most = Math.ceilDiv(Math.ceilDiv(bytes, unit), slices) * unit;
-    long offset = Math.min(bytes, index * most);
-    return new Range(offset, Math.min(most, bytes - offset));
-  }
-
   /** One rank's part, for one tensor. */
   private final class Derivation {
     private final Collective collective;
@@ -264,7 +163,7 @@ public final class Transfers {
     }
 
     private TensorType operand() {
-      return moved(collective, tensor, false);
+      return TensorRange.moved(collective, tensor, false);
     }
 
     private long bytes() {
@@ -327,8 +226,8 @@ public final class Transfers {
       if (sender.isEmpty()) {
         transfers.add(new Clear(own(Role.RESULT), bytes()));
       }
-      var sent = whole(operand());
-      var got = new Range(0, bytes());
+      var sent = TensorRange.whole(operand());
+      var got = new TensorRange(0, bytes());
       if (how.writesOf() == Protocol.Whose.TARGET) {
         collective
             .permutation()
@@ -365,13 +264,13 @@ public final class Transfers {
     private void relay() {
       int root = collective.root();
       if (self == root) {
-        copy(in(Role.OPERAND, self, whole(operand())), own(Role.RESULT), bytes());
+        copy(in(Role.OPERAND, self, TensorRange.whole(operand())), own(Role.RESULT), bytes());
         return;
       }
-      var slice = Transfers.slice(bytes(), unit(), size - 1, self < root ? self : self - 1);
+      var slice = TensorRange.slice(bytes(), unit(), size - 1, self < root ? self : self - 1);
       transfers.add(
           new Copy(
-              in(Role.OPERAND, root, Transfers.part(operand(), slice.offset(), slice.bytes())),
+              in(Role.OPERAND, root, TensorRange.part(operand(), slice.offset(), slice.bytes())),
               circle()
                   .filter(peer -> peer != root)
                   .mapToObj(peer -> in(Role.RESULT, peer, slice))
@@ -388,39 +287,39 @@ public final class Transfers {
       };
     }
 
-    private Endpoint in(Role role, int member, Range range) {
+    private Endpoint in(Role role, int member, TensorRange range) {
       return new InTensor(role, member, range.offset(), range.rows());
     }
 
     /** The bytes of a member's operand or result that are moved between this rank and a peer. */
-    private Range part(boolean result, int member, Protocol.Slice part, int peer) {
+    private TensorRange part(boolean result, int member, Protocol.Slice part, int peer) {
       var at = at(member, collective);
-      var type = moved(at, tensor, result);
+      var type = TensorRange.moved(at, tensor, result);
       int index = part == Protocol.Slice.MINE ? self : peer;
       if (kind == Kind.ALL_TO_ALL) {
-        return rows(at, tensor, result, index);
+        return TensorRange.rows(at, tensor, result, index);
       }
       if (part == Protocol.Slice.WHOLE) {
-        return whole(type);
+        return TensorRange.whole(type);
       }
       int dim = result ? collective.dims().result() : collective.dims().operand();
       return kind == Kind.ALL_REDUCE
           ? reducedSlice(type, index)
-          : Transfers.slice(type, dim, size, index);
+          : TensorRange.slice(type, dim, size, index);
     }
 
     /**
      * Operands and results are cut at the same elements: where rows of the operand begin, or where
      * packets do.
      */
-    private Range reducedSlice(TensorType type, int index) {
-      var cut = Transfers.slice(type.bytes(), unit(), size, index);
-      return Transfers.part(type, cut.offset(), cut.bytes());
+    private TensorRange reducedSlice(TensorType type, int index) {
+      var cut = TensorRange.slice(type.bytes(), unit(), size, index);
+      return TensorRange.part(type, cut.offset(), cut.bytes());
     }
 
     /** {@return the bytes of which slices have whole ones; rows are alike on all ranks} */
     private long unit() {
-      return rows(operand())
+      return TensorRange.rows(operand())
           .filter(_ -> protocol.pushes().isEmpty())
           .map(Rows::bytes)
           .orElse((long) Alignment.VECTOR);

@@ -2,7 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Address;
-import dev.symplan.codegen.Transfers;
+import dev.symplan.codegen.TensorRange;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.NcclFunction;
 import dev.symplan.ir.DType;
@@ -104,11 +104,11 @@ final class NcclLowering {
   private void exchange(
       ImmutableList.Builder<NcclCall> calls, Address from, Address to, int tensor) {
     for (int peer = 0; peer < part.size; peer++) {
-      var sent = Transfers.rows(part.collective, tensor, false, peer);
-      var got = Transfers.rows(part.collective, tensor, true, peer);
+      var sent = TensorRange.rows(part.collective, tensor, false, peer);
+      var got = TensorRange.rows(part.collective, tensor, true, peer);
       var source = from.plus(sent.offset());
       var target = to.plus(got.offset());
-      long gotBytes = Transfers.rows(part.at(peer), tensor, false, part.self).bytes();
+      long gotBytes = TensorRange.rows(part.at(peer), tensor, false, part.self).bytes();
       calls.add(copying(NcclFunction.SEND, source, source, sent.bytes(), peer));
       calls.add(copying(NcclFunction.RECEIVE, target, target, gotBytes, peer));
     }

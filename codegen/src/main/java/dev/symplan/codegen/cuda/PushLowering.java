@@ -2,9 +2,9 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Epilogue;
+import dev.symplan.codegen.TensorRange;
 import dev.symplan.codegen.Transfer.Rows;
 import dev.symplan.codegen.Transfer.Slot;
-import dev.symplan.codegen.Transfers;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Workspace;
 
@@ -96,7 +96,7 @@ final class PushLowering {
 
   /** How the rank's own operand lies. */
   private RowsCode source(int tensor) {
-    return new RowsCode(Transfers.operand(part.collective, tensor).rows(), Rows.ONE);
+    return new RowsCode(TensorRange.operand(part.collective, tensor).rows(), Rows.ONE);
   }
 
   /** No rank sends anything to itself. */
