@@ -30,12 +30,12 @@ import org.jspecify.annotations.Nullable;
 final class HigherOrder {
   private static final String OPS = "torch.ops.";
   static final String PREFIX = "torch.ops.higher_order.";
-  private static final String SELF = "self.";
+  static final String SELF = "self.";
   private static final String SCATTER =
       "torch__inductor_fx_passes_post_grad_scatter_upon_const_tensor";
 
   /** Ops that run a subgraph once, by the position of the subgraph; its arguments follow. */
-  private static final ImmutableMap<String, Integer> CALLS =
+  static final ImmutableMap<String, Integer> CALLS =
       ImmutableMap.of(
           "invoke_subgraph", 0,
           "invoke_quant", 0,
@@ -73,12 +73,16 @@ final class HigherOrder {
   /** The subgraphs that were taken apart: many calls may be of one. */
   private final Map<FxFunction, FxFunction> done;
 
+  private final InlinedSizes sizes;
+
   private HigherOrder(
       FxFunction function,
       OpTargets targets,
       DiagnosticSink sink,
-      Map<FxFunction, FxFunction> done) {
+      Map<FxFunction, FxFunction> done,
+      InlinedSizes sizes) {
     this.done = done;
+    this.sizes = sizes;
     this.function = function;
     this.targets = targets;
     this.sink = sink;
@@ -88,13 +92,14 @@ final class HigherOrder {
 
   /** {@return the graph without higher-order ops; those that cannot be taken apart are reported} */
   static FxFunction takeApart(FxFunction function, OpTargets targets, DiagnosticSink sink) {
-    return new HigherOrder(function, targets, sink, new IdentityHashMap<>()).rewritten();
+    return new HigherOrder(function, targets, sink, new IdentityHashMap<>(), new InlinedSizes())
+        .rewritten();
   }
 
   private FxFunction takenApart(FxFunction subgraph) {
     @Nullable FxFunction known = done.get(subgraph);
     if (known == null) {
-      known = new HigherOrder(subgraph, targets, sink, done).rewritten();
+      known = new HigherOrder(subgraph, targets, sink, done, sizes).rewritten();
       done.put(subgraph, known);
     }
     return known;
@@ -333,8 +338,14 @@ final class HigherOrder {
           "");
       return;
     }
+    limit(call, sizes.atLeast(subgraph));
     var inner = takenApart(subgraph);
-    if (writer.size() + inner.statements().size() > MAX_STATEMENTS) {
+    limit(call, inner.statements().size());
+    Inlining.inline(writer, attributes, statement, op, inner, args);
+  }
+
+  private void limit(FxExpr.Call call, long added) {
+    if (writer.size() + added > MAX_STATEMENTS) {
       throw new CompileException(
           Diagnostic.error(
               DiagnosticCode.UNSUPPORTED,
@@ -343,6 +354,5 @@ final class HigherOrder {
                   .formatted(MAX_STATEMENTS),
               "plan the subgraph by itself"));
     }
-    Inlining.inline(writer, attributes, statement, op, inner, args);
   }
 }
