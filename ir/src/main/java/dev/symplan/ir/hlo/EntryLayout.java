@@ -5,8 +5,8 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 
 /**
- * What the first line of a module says of the parameters and the result of its entry computation.
- * The instructions themselves may not say yet in which memory these are.
+ * The parameters and the result of a module's entry computation, as the first line gives them. The
+ * instructions themselves may not say yet in which memory these are.
  *
  * @param parameters their shapes, in order; empty if the line does not have them
  */

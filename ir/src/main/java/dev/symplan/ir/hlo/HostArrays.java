@@ -19,7 +19,7 @@ import java.util.Optional;
  * each round becomes as many tensors, and what reads a part brings back that tensor.
  */
 final class HostArrays {
-  /** What names the memory that a value is to be in, and in an older form. */
+  /** The calls that name the memory that a value is to be in, and their older form. */
   private static final String TO_HOST = "MoveToHost";
 
   private static final String TO_DEVICE = "MoveToDevice";
@@ -287,7 +287,7 @@ final class HostArrays {
         : operands.stream().map(operand -> readable(instruction, operand)).toList();
   }
 
-  /** What is started reads its operands itself, but for collectives, which are not read again. */
+  /** The start of an op reads the operands itself. Those of collectives are not read again. */
   private static boolean passes(String opcode) {
     return PASSING.contains(opcode)
         || !Fusions.withoutPhase(opcode).equals(opcode) && !Fusions.isCollective(opcode);

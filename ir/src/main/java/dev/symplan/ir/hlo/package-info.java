@@ -6,6 +6,9 @@
  * entry computation. Instructions with an equivalent in PyTorch become that op, collectives become
  * functional collectives, and other instructions become an op {@code hlo::NAME}, which can be
  * planned but not run. A tensor's strides are those of its layout in XLA.
+ *
+ * <p>The package has more than thirty classes because each family of instructions is a class. They
+ * share the reader's records and the emitter of ops, which are visible only here.
  */
 @NullMarked
 package dev.symplan.ir.hlo;

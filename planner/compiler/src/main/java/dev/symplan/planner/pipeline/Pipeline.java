@@ -91,7 +91,7 @@ public final class Pipeline {
           .add(new ReshapeFirst())
           // The searches price kernels, so they must know which ops become one.
           .add(new SinkElementwise())
-          // What sank may be what others read in the same kernel.
+          // Ops that sank may be read by others in the same kernel.
           .add(new LiftElementwise())
           // A gather that moves rows needs no copy of what it sends either.
           .add(SendParts.ofGathers())

@@ -18,7 +18,7 @@ import java.util.Objects;
  * HostCopyRules} checks that the copies themselves are done.
  */
 final class HostInputRules {
-  /** What a storage holds that nothing wrote: the tensor that the caller gave. */
+  /** The content of a storage that nothing wrote: the tensor that the caller gave. */
   private static final int GIVEN = -1;
 
   private final AliasModel facts;

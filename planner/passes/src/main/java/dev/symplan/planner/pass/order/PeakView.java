@@ -93,7 +93,7 @@ final class PeakView {
   }
 
   private static boolean mayWrite(Op op) {
-    // What waits for a copy changes nothing.
+    // An op that only waits for a copy changes nothing.
     return op.def().isUnbounded()
         || !op.def().has(OpTrait.HOST_COPY_END) && !op.written().isEmpty()
         || !op.moved().isEmpty();

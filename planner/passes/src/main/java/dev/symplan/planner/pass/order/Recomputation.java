@@ -153,7 +153,7 @@ final class Recomputation {
         && (op.collective().isEmpty() || gatherMicros(op, storage).isPresent());
   }
 
-  /** What is in the host's memory can be brought in again. */
+  /** Whether a tensor can be brought in again from the host's memory. */
   private static boolean isLoad(Op op) {
     return op.def().has(OpTrait.HOST_COPY) && !PeakView.isInHost(op.result());
   }

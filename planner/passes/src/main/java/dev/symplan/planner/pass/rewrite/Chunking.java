@@ -35,7 +35,7 @@ final class Chunking {
   private static final double MIN_GAIN = 0.03;
 
   /**
-   * What a piece delays the product beside it by, against its own time alone. Both use the
+   * How long a piece delays the product beside it, relative to its own time alone. Both use the
    * multiprocessors and the memory: on four H200s, 8 pieces of 16 MiB made a product of 8192³ take
    * 1.16 times their time longer (docs/performance.md).
    */

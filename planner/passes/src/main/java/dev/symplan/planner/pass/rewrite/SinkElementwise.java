@@ -184,7 +184,7 @@ public final class SinkElementwise extends GraphPass {
         }
       }
       long kept = dying.stream().mapToLong(id -> aliases.storage(id).bytes()).sum();
-      // What leaves the kernel that made its operand reads that from memory.
+      // An op outside the kernel that made its operand reads the operand from memory.
       return kept < made
           || kept == made && dying.stream().noneMatch(id -> goesByRows(aliases.storage(id).def()));
     }

@@ -3,8 +3,8 @@
  * collectives, products in pieces.
  *
  * <p>A rewrite of collectives is a {@code Rewriter}: one class decides, from its findings in one
- * graph, and another class makes the graphs. The package has about fifty classes because they share
- * the code that copies graphs and emits ops, which is visible only here.
+ * graph, and another class makes the graphs. The package has more than fifty classes because they
+ * share the code that copies graphs and emits ops, which is visible only here.
  */
 @NullMarked
 package dev.symplan.planner.pass.rewrite;
