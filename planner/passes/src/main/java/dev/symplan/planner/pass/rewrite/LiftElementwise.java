@@ -88,16 +88,21 @@ public final class LiftElementwise extends GraphPass {
         for (var result : ops.get(i).results()) {
           maker[result.id()] = i;
         }
-        for (var value : Iterables.concat(ops.get(i).operands(), ops.get(i).results())) {
-          int storage = aliases.id(value);
-          if (storage >= 0 && aliases.runs(i)) {
-            found.add(storage, i);
-          } else if (storage >= 0) {
-            viewed[storage] = true;
-          }
-        }
+        use(ops.get(i).operands(), i, found);
+        use(ops.get(i).results(), i, found);
       }
       this.users = found.build(aliases.count());
+    }
+
+    private void use(ImmutableList<Value> values, int op, IntLists.Builder found) {
+      for (var value : values) {
+        int storage = aliases.id(value);
+        if (storage >= 0 && aliases.runs(op)) {
+          found.add(storage, op);
+        } else if (storage >= 0) {
+          viewed[storage] = true;
+        }
+      }
     }
 
     Graph run() {
@@ -109,12 +114,11 @@ public final class LiftElementwise extends GraphPass {
           barrier = i;
           continue;
         }
-        int first =
-            ops.get(i).operands().stream()
-                .mapToInt(value -> maker[value.id()])
-                .map(op -> op == NONE ? NONE : behind[op])
-                .max()
-                .orElse(NONE);
+        int first = NONE;
+        for (var value : ops.get(i).operands()) {
+          int made = maker[value.id()];
+          first = made == NONE ? first : Math.max(first, behind[made]);
+        }
         if (!aliases.runs(i) || first > barrier && fits(i, first)) {
           behind[i] = first;
         }

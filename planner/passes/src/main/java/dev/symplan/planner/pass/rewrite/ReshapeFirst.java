@@ -1,8 +1,6 @@
 package dev.symplan.planner.pass.rewrite;
 
-import com.google.common.collect.ArrayListMultimap;
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ListMultimap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
@@ -18,11 +16,12 @@ import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
+import dev.symplan.planner.pass.analysis.IntLists;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 
 /**
  * Reshapes tensors before elementwise ops, not after them: logits are converted as {@code [tokens,
@@ -49,9 +48,9 @@ public final class ReshapeFirst extends GraphPass {
     private final GraphCopier copier;
 
     /** By value, the ops that take it. */
-    private final ListMultimap<Integer, Integer> readers = ArrayListMultimap.create();
+    private final IntLists readers;
 
-    private final Set<Integer> returned = new HashSet<>();
+    private final BitSet returned = new BitSet();
 
     /** By op, the sizes that its result gets. */
     private final Map<Integer, ImmutableLongArray> changed = new HashMap<>();
@@ -59,12 +58,14 @@ public final class ReshapeFirst extends GraphPass {
     Search(Analyses own) {
       super(own);
       this.copier = new GraphCopier(graph);
+      var reads = new IntLists.Builder();
       for (int i = 0; i < ops.size(); i++) {
         for (var operand : ops.get(i).operands()) {
-          readers.put(operand.id(), i);
+          reads.add(operand.id(), i);
         }
       }
-      graph.outputValues().forEach(value -> returned.add(value.id()));
+      this.readers = reads.build(graph.valueCount());
+      graph.outputValues().forEach(value -> returned.set(value.id()));
     }
 
     Graph run() {
@@ -103,7 +104,7 @@ public final class ReshapeFirst extends GraphPass {
           && aliases.defines(op.result())
           && op.result().tensor().rank() > 0
           && op.result().tensor().isContiguous()
-          && !returned.contains(op.result().id())
+          && !returned.get(op.result().id())
           && op.operands().stream()
               .allMatch(
                   value ->
@@ -116,7 +117,9 @@ public final class ReshapeFirst extends GraphPass {
     /** {@return the sizes with which all that reads an op's result sees it, if they are others} */
     private Optional<ImmutableLongArray> sizes(Op op) {
       var seen = new HashSet<ImmutableLongArray>();
-      for (int reader : readers.get(op.result().id())) {
+      int value = op.result().id();
+      for (int i = 0; i < readers.size(value); i++) {
+        int reader = readers.get(value, i);
         if (isReshape(reader, op.result())) {
           seen.add(ops.get(reader).result().tensor().sizes());
         } else if (changed.containsKey(reader)) {
@@ -139,7 +142,7 @@ public final class ReshapeFirst extends GraphPass {
           && flow.base(op.result()).filter(value::equals).isPresent()
           && isWhole(op.result())
           && op.result().tensor().dtype() == value.tensor().dtype()
-          && !returned.contains(op.result().id());
+          && !returned.get(op.result().id());
     }
 
     private boolean isWhole(Value value) {
