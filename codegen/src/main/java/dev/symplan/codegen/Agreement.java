@@ -6,6 +6,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.SliceDims;
@@ -91,11 +92,12 @@ public final class Agreement {
         text.append(" of ").append(c.group().members().length()).append(" ranks,");
         for (var operand : c.operands()) {
           text.append(' ').append(address(operand, c.spec().needsSymmetricOperand()));
-          text.append(rowsApart(operand));
+          text.append(rowsApart(operand.type()));
         }
         text.append(" ->");
         for (var result : c.results()) {
           text.append(' ').append(address(result, c.spec().needsSymmetricResult()));
+          text.append(c.spec().needsSymmetricResult() ? gaps(result.type()) : "");
         }
         text.append(c.startBarrier() ? ", start barrier" : "");
         text.append(c.endBarrier() ? ", end barrier" : "");
@@ -135,13 +137,14 @@ public final class Agreement {
   }
 
   /** Whoever reads a peer's operand counts on rows as far apart as its own. */
-  private static String rowsApart(TensorRef operand) {
-    int item = operand.type().dtype().bytes();
-    return operand
-        .type()
-        .rowsApart()
-        .map(rows -> " in bytes, %s,".formatted(rows.text(item)))
-        .orElse("");
+  private static String rowsApart(TensorType type) {
+    int item = type.dtype().bytes();
+    return type.rowsApart().map(rows -> " in bytes, %s,".formatted(rows.text(item))).orElse("");
+  }
+
+  /** Whoever writes a peer's result counts on rows as far apart as in its own. */
+  private static String gaps(TensorType type) {
+    return type.isDense() ? "" : rowsApart(type);
   }
 
   private static String address(TensorRef ref, boolean symmetric) {

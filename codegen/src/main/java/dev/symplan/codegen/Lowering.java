@@ -179,19 +179,29 @@ public final class Lowering {
     }
   }
 
-  /** Whether what a concatenation joins was written one after the other where its result lies. */
+  /**
+   * Whether what a concatenation joins was written where its result lies: one after the other, or
+   * in rows.
+   */
   private boolean isJoined(Op op) {
+    var values =
+        op.args().getFirst().operands().stream()
+            .filter(value -> value.tensor().numel() > 0)
+            .toList();
+    if (values.stream().allMatch(value -> rankPlan.placement(value).isInRows())) {
+      // The plan has such a piece nowhere else.
+      return op.result().tensor().isContiguous();
+    }
     var result = tensor(op.result());
-    var pieces = op.args().getFirst().operands().stream().map(this::tensor).toList();
     long next = result.offset();
-    for (var piece : pieces) {
+    for (var piece : values.stream().map(this::tensor).toList()) {
       boolean there =
           piece.arena() == result.arena()
               && piece.index() == result.index()
               && piece.offset() == next
               && piece.type().dtype() == result.type().dtype()
               && piece.type().isContiguous();
-      if (piece.type().numel() > 0 && !there) {
+      if (!there) {
         return false;
       }
       next += piece.type().bytes();

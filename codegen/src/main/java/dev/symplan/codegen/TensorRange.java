@@ -19,6 +19,11 @@ public record TensorRange(long offset, long bytes, Rows rows) {
     return whole(moved(collective, tensor, false));
   }
 
+  /** {@return all bytes of a result that a rank writes, in their order} */
+  public static TensorRange result(Collective collective, int tensor) {
+    return whole(moved(collective, tensor, true));
+  }
+
   /** All elements of a tensor: rows if they are no run of memory. */
   static TensorRange whole(TensorType type) {
     return part(type, 0, type.bytes());
@@ -41,7 +46,9 @@ public record TensorRange(long offset, long bytes, Rows rows) {
     var operand = collective.operands().get(tensor).type();
     var made = collective.results().get(tensor).type();
     var type = result ? made : operand;
-    return operand.isDense() && operand.strides().equals(made.strides()) ? type.contiguous() : type;
+    return operand.isDense() && made.isDense() && operand.strides().equals(made.strides())
+        ? type.contiguous()
+        : type;
   }
 
   static Optional<Rows> rows(TensorType type) {

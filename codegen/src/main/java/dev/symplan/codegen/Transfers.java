@@ -27,6 +27,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * The transfers of each rank in the collectives of an executable, derived from the {@link Protocol}
@@ -227,15 +228,20 @@ public final class Transfers {
         transfers.add(new Clear(own(Role.RESULT), bytes()));
       }
       var sent = TensorRange.whole(operand());
-      var got = new TensorRange(0, bytes());
       if (how.writesOf() == Protocol.Whose.TARGET) {
         collective
             .permutation()
             .targetOf(self)
-            .ifPresent(peer -> copy(in(source, self, sent), in(Role.RESULT, peer, got), bytes()));
+            .ifPresent(peer -> copy(in(source, self, sent), whole(peer), bytes()));
       } else {
-        sender.ifPresent(peer -> copy(in(source, peer, sent), own(Role.RESULT), bytes()));
+        sender.ifPresent(peer -> copy(in(source, peer, sent), whole(self), bytes()));
       }
+    }
+
+    /** All of a member's result. */
+    private Endpoint whole(int member) {
+      var type = TensorRange.moved(at(member, collective), tensor, true);
+      return in(Role.RESULT, member, TensorRange.whole(type));
     }
 
     /** The rank's own result comes first. */
@@ -264,7 +270,7 @@ public final class Transfers {
     private void relay() {
       int root = collective.root();
       if (self == root) {
-        copy(in(Role.OPERAND, self, TensorRange.whole(operand())), own(Role.RESULT), bytes());
+        copy(in(Role.OPERAND, self, TensorRange.whole(operand())), whole(self), bytes());
         return;
       }
       var slice = TensorRange.slice(bytes(), unit(), size - 1, self < root ? self : self - 1);
@@ -273,9 +279,15 @@ public final class Transfers {
               in(Role.OPERAND, root, TensorRange.part(operand(), slice.offset(), slice.bytes())),
               circle()
                   .filter(peer -> peer != root)
-                  .mapToObj(peer -> in(Role.RESULT, peer, slice))
+                  .mapToObj(peer -> in(Role.RESULT, peer, written(slice)))
                   .collect(ImmutableList.toImmutableList()),
               slice.bytes()));
+    }
+
+    /** Bytes of the rank's own result, which lies as those of its peers do. */
+    private TensorRange written(TensorRange slice) {
+      var type = TensorRange.moved(collective, tensor, true);
+      return TensorRange.part(type, slice.offset(), slice.bytes());
     }
 
     private int owner(Protocol.Whose whose, int peer) {
@@ -309,20 +321,27 @@ public final class Transfers {
     }
 
     /**
-     * Operands and results are cut at the same elements: where rows of the operand begin, or where
-     * packets do.
+     * Operands and results are cut at the same elements: where rows of both begin, or where packets
+     * do.
      */
     private TensorRange reducedSlice(TensorType type, int index) {
       var cut = TensorRange.slice(type.bytes(), unit(), size, index);
       return TensorRange.part(type, cut.offset(), cut.bytes());
     }
 
-    /** {@return the bytes of which slices have whole ones; rows are alike on all ranks} */
+    /**
+     * {@return the bytes of which slices have whole ones} Rows are alike on all ranks, and a row of
+     * one end is whole rows of the other.
+     */
     private long unit() {
-      return TensorRange.rows(operand())
-          .filter(_ -> protocol.pushes().isEmpty())
-          .map(Rows::bytes)
-          .orElse((long) Alignment.VECTOR);
+      if (!protocol.pushes().isEmpty()) {
+        return Alignment.VECTOR;
+      }
+      return Stream.of(operand(), TensorRange.moved(collective, tensor, true))
+          .flatMap(type -> TensorRange.rows(type).stream())
+          .mapToLong(Rows::bytes)
+          .max()
+          .orElse(Alignment.VECTOR);
     }
 
     /** Round by round: each reduced part is sent on, at the end to the rank's own result. */

@@ -318,17 +318,17 @@ public record TensorType(
    * {@return the same elements in memory where the rows are further apart}
    *
    * @param elements of a row
-   * @param factor how many times that the rows are apart
+   * @param pitch elements from the beginning of a row to that of the next one
    * @throws IllegalArgumentException when it is not {@linkplain #isOfRows of such rows}
    */
-  public TensorType withRowsApart(long elements, long factor) {
-    if (!isOfRows(elements) || factor < 1) {
+  public TensorType withRowsApart(long elements, long pitch) {
+    if (!isOfRows(elements) || pitch < elements) {
       throw new IllegalArgumentException(
-          "%s in rows of %s, %s rows apart".formatted(this, elements, factor));
+          "%s in rows of %s, %s apart".formatted(this, elements, pitch));
     }
     var apart = ImmutableLongArray.builder();
     for (long stride : contiguousStrides(sizes).toArray()) {
-      apart.add(stride >= elements ? stride * factor : stride);
+      apart.add(stride >= elements ? stride / elements * pitch : stride);
     }
     return new TensorType(dtype, sizes, apart.build(), space);
   }

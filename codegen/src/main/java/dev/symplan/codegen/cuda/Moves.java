@@ -10,6 +10,7 @@ import dev.symplan.ir.TensorType;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /** Elements on their way from one tensor to another, and parts of tensors. */
 final class Moves {
@@ -24,6 +25,19 @@ final class Moves {
         && from.type().sizes().equals(to.type().sizes())
         && (from.type().isContiguous() && to.type().isContiguous()
             || from.type().isDense() && from.type().strides().equals(to.type().strides()));
+  }
+
+  /** Whether two tensors are the same elements at the same addresses. */
+  private static boolean isThere(TensorRef from, TensorRef to) {
+    return from.arena() == to.arena()
+        && from.index() == to.index()
+        && from.offset() == to.offset()
+        && from.type().dtype() == to.type().dtype()
+        && from.type().sizes().equals(to.type().sizes())
+        && IntStream.range(0, from.type().rank())
+            .allMatch(
+                dim ->
+                    from.type().size(dim) == 1 || from.type().stride(dim) == to.type().stride(dim));
   }
 
   /** {@return whether two tensors have no memory in common, by where they begin and end} */
@@ -49,7 +63,7 @@ final class Moves {
   static ImmutableList<DeviceStep> copy(int rank, OpArguments arguments, List<Move> moves) {
     var needed =
         moves.stream()
-            .filter(move -> move.to().type().numel() > 0 && !move.from().equals(move.to()))
+            .filter(move -> move.to().type().numel() > 0 && !isThere(move.from(), move.to()))
             .toList();
     needed.forEach(move -> check(arguments, move));
     var steps = ImmutableList.<DeviceStep>builder();

@@ -48,13 +48,13 @@ final class PushKernel {
 
       __device__ __forceinline__ void store(const Args& args, long long v, Packet x) {
         if (v < args.vectors) {
-          *((uint4*)args.to + v) = x.words;
+          *(uint4*)(args.to + target(v * 16)) = x.words;
         } else {
           const int per = 16 / sizeof(Element);
       #pragma unroll
           for (int e = 0; e < per; e++) {
             if (v * per + e < args.elements) {
-              *((Element*)args.to + v * per + e) = x.elements[e];
+              *(Element*)(args.to + target(v * 16 + e * sizeof(Element))) = x.elements[e];
             }
           }
         }
@@ -286,7 +286,7 @@ final class PushKernel {
   /**
    * {@return the kernel for tensors that pass through a workspace so}
    *
-   * @param layout how each rank's own operand lies; the results are contiguous
+   * @param layout how each rank's own operand and result lie
    */
   static Kernel of(
       Workspace workspace, RowsCode layout, int threads, DType dtype, ReduceOp reduceOp) {
@@ -303,7 +303,7 @@ final class PushKernel {
   /**
    * {@return the kernel in one round, with other ops on the rows of what is reduced}
    *
-   * @param layout how they lie in the rank's own operand
+   * @param layout how they lie in the rank's own operand and result
    * @param stored whether what is reduced is stored, too
    * @param more declarations of other arguments
    */

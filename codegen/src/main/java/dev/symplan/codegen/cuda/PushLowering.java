@@ -3,7 +3,6 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Epilogue;
 import dev.symplan.codegen.TensorRange;
-import dev.symplan.codegen.Transfer.Rows;
 import dev.symplan.codegen.Transfer.Slot;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Workspace;
@@ -34,7 +33,7 @@ final class PushLowering {
         PushKernel.with(
             rows,
             collective.layout(0),
-            new PushLowering(part).source(0),
+            new PushLowering(part).rows(0),
             part.computedIn(),
             collective.reduceOp().orElseThrow(),
             collective.epilogue() == Epilogue.STORED,
@@ -51,11 +50,7 @@ final class PushLowering {
     int threads = threads(layout.packets());
     part.launch(
         PushKernel.of(
-            layout,
-            source(tensor),
-            threads,
-            part.computedIn(),
-            collective.reduceOp().orElseThrow()),
+            layout, rows(tensor), threads, part.computedIn(), collective.reduceOp().orElseThrow()),
         blocks(Math.ceilDiv(layout.packets(), threads)),
         threads,
         words(tensor).build());
@@ -69,9 +64,7 @@ final class PushLowering {
     var from = part.own(part.operand(tensor));
     var to = part.own(part.result(tensor));
     boolean aligned =
-        from.isVectorAligned()
-            && to.isVectorAligned()
-            && source(tensor).divideInto(Alignment.VECTOR);
+        from.isVectorAligned() && to.isVectorAligned() && rows(tensor).divideInto(Alignment.VECTOR);
     var words = part.meeting();
     words.add(
         new KernelArgument.Memory(from, type.storageBytes()),
@@ -94,9 +87,11 @@ final class PushLowering {
         new KernelArgument.Number(type.numel() * part.partsOfElement()));
   }
 
-  /** How the rank's own operand lies. */
-  private RowsCode source(int tensor) {
-    return new RowsCode(TensorRange.operand(part.collective, tensor).rows(), Rows.ONE);
+  /** How the rank's own operand and result lie. */
+  private RowsCode rows(int tensor) {
+    return new RowsCode(
+        TensorRange.operand(part.collective, tensor).rows(),
+        TensorRange.result(part.collective, tensor).rows());
   }
 
   /** No rank sends anything to itself. */

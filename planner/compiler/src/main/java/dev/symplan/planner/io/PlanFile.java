@@ -156,6 +156,10 @@ public final class PlanFile {
       if (placement.isShard()) {
         json.writeNumber(placement.shardOf());
         json.writeNumber(placement.stride());
+      } else if (placement.isInRows()) {
+        json.writeNumber(Placement.NO_SHARD);
+        json.writeNumber(placement.stride());
+        json.writeNumber(placement.pitch());
       }
       json.writeEndArray();
     }

@@ -295,14 +295,27 @@ final class PlanFileReader {
 
   private Placement placement(Json field) {
     var numbers = field.items();
-    if (numbers.size() != 2 && numbers.size() != 4) {
-      throw field.wrong("must be [BUFFER, OFFSET] or [BUFFER, OFFSET, WHOLE, STRIDE]");
-    }
-    int buffer = numbers.get(0).intValue();
-    long offset = numbers.get(1).integer();
-    return numbers.size() == 2
-        ? new Placement(buffer, offset)
-        : new Placement(buffer, offset, numbers.get(2).intValue(), numbers.get(3).integer());
+    int buffer = numbers.isEmpty() ? -1 : numbers.get(0).intValue();
+    return switch (numbers.size()) {
+      case 2 -> new Placement(buffer, numbers.get(1).integer());
+      case 4 ->
+          new Placement(
+              buffer,
+              numbers.get(1).integer(),
+              numbers.get(2).intValue(),
+              numbers.get(3).integer());
+      case 5 ->
+          new Placement(
+              buffer,
+              numbers.get(1).integer(),
+              numbers.get(2).intValue(),
+              numbers.get(3).integer(),
+              numbers.get(4).integer());
+      default ->
+          throw field.wrong(
+              "must be [BUFFER, OFFSET], [BUFFER, OFFSET, WHOLE, STRIDE]"
+                  + " or [BUFFER, OFFSET, -1, ROW, PITCH]");
+    };
   }
 
   private Buffer buffer(Json field) {

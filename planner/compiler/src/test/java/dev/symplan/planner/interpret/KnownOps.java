@@ -112,6 +112,41 @@ final class KnownOps {
     return outer;
   }
 
+  /** {@return whether a concatenation has several rows of each piece, side by side} */
+  static boolean joinsRows(Op op) {
+    return op.def().has(OpTrait.CONCATENATION)
+        && op.result().tensor().isContiguous()
+        && outer(op) > 1
+        && isUniform(op);
+  }
+
+  /**
+   * Writes something wrong into a result whose rows several pieces have, but for the rows of those
+   * pieces that lie there.
+   */
+  static void spoilBetween(Op op, Rank rank, long token) {
+    long outer = outer(op);
+    var whole = rank.place(op.result());
+    long pitch = op.result().tensor().bytes() / outer;
+    var kept = new ArrayList<Value>();
+    var contents = new ArrayList<List<Piece>>();
+    long offset = 0;
+    for (var piece : op.operands()) {
+      long row = piece.tensor().bytes() / outer;
+      if (piece.tensor().isContiguous()
+          && rank.place(piece).isRows(whole, offset, row, pitch)
+          && Collections.frequency(op.operands(), piece) == 1) {
+        kept.add(piece);
+        contents.add(rank.place(piece).read(piece.tensor()));
+      }
+      offset += row;
+    }
+    whole.fill(op.result().tensor(), token);
+    for (int i = 0; i < kept.size(); i++) {
+      rank.place(kept.get(i)).write(kept.get(i).tensor(), contents.get(i));
+    }
+  }
+
   private static void cat(Op op, Rank rank, Random order) {
     var type = op.result().tensor();
     if (copiesPieces(op)) {

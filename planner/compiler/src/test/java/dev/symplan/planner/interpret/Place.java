@@ -59,6 +59,15 @@ final class Place {
     moved = true;
   }
 
+  /** {@return whether this is so many bytes of each row of another place} */
+  boolean isRows(Place whole, long offset, long bytes, long distance) {
+    return space == whole.space
+        && begin == whole.begin + offset
+        && row == bytes
+        && pitch == distance
+        && whole.row == Long.MAX_VALUE;
+  }
+
   boolean isAt(Place other) {
     return space == other.space && begin == other.begin;
   }
@@ -99,7 +108,13 @@ final class Place {
     }
   }
 
-  private void put(long offset, List<Piece> pieces) {
+  /** {@return whether as many bytes as these lie in the buffer} */
+  boolean holds(long bytes) {
+    return bytes == 0 || begin + inRows(bytes - 1) < end;
+  }
+
+  /** Writes bytes as they would lie without what is between the rows. */
+  void put(long offset, List<Piece> pieces) {
     if (row == Long.MAX_VALUE) {
       space.write(begin + offset, pieces);
       return;

@@ -429,10 +429,8 @@ final class PlanRun {
         from = bound(rank, exchange, to, 0);
         to = bound(rank, exchange, to, 1);
       }
-      require(
-          place.begin + part.begin() + to <= place.end, "%s is outside its buffer", result.name());
-      place.space.write(
-          place.begin + part.begin() + from, Piece.part(part.pieces(), from, to - from));
+      require(place.holds(part.begin() + to), "%s is outside its buffer", result.name());
+      place.put(part.begin() + from, Piece.part(part.pieces(), from, to - from));
     }
   }
 

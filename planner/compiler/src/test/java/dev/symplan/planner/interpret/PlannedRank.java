@@ -82,7 +82,7 @@ final class PlannedRank extends Rank {
         long begin = origin + placement.offset() + whole.shift(number, placement);
         long end = origin + buffer.bytes();
         planned[value.id()] =
-            placement.isShard()
+            placement.isShard() || placement.isInRows()
                 ? new Place(space, origin, begin, end, placement.stride(), pitch(whole, placement))
                 : new Place(space, origin, begin, end);
       }
@@ -110,6 +110,9 @@ final class PlannedRank extends Rank {
   }
 
   private long pitch(Plan whole, Placement placement) {
+    if (placement.isInRows()) {
+      return placement.pitch();
+    }
     var collective = plan.collectives().get(placement.shardOf());
     return placement.stride() * whole.group(collective.group()).size();
   }
@@ -229,7 +232,9 @@ final class PlannedRank extends Rank {
       return;
     }
     make(op);
-    if (!KnownOps.copiesPieces(op)) {
+    if (KnownOps.joinsRows(op)) {
+      KnownOps.spoilBetween(op, this, SPOILED);
+    } else if (!KnownOps.copiesPieces(op)) {
       spoilResults(List.of(op));
     }
     checkOperands(index);

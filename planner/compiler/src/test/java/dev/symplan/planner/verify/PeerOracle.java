@@ -334,7 +334,13 @@ final class PeerOracle {
         && own.buffer(value).arena() == ArenaKind.SYMMETRIC) {
       var placement = own.placement(value);
       long begin = own.buffer(value).offset() + placement.offset() + plan.shift(rank, placement);
-      note(thread, rank, begin, begin + value.tensor().storageBytes(), write, k);
+      long bytes = value.tensor().storageBytes();
+      // Of a piece between others, each row by itself.
+      long row = placement.isInRows() ? placement.stride() : bytes;
+      for (long done = 0; done < bytes; done += row) {
+        long from = begin + (placement.isInRows() ? done / row * placement.pitch() : 0);
+        note(thread, rank, from, from + row, write, k);
+      }
     }
   }
 

@@ -62,6 +62,7 @@ public final class PlanMutator {
     EPILOGUE,
     EPILOGUE_STEP,
     SHARD,
+    ROWS,
     BORDER,
     MOVE_BORDER,
     LIFETIME,
@@ -124,6 +125,7 @@ public final class PlanMutator {
           case DTYPE -> dtype();
           case EPILOGUE_STEP -> epilogueStep();
           case SHARD -> shard();
+          case ROWS -> rows();
           case BORDER -> border();
           case MOVE_BORDER -> steps(this::moveBorder);
           case LIFETIME -> buffer(this::relived);
@@ -533,6 +535,52 @@ public final class PlanMutator {
           default -> new Placement(old.buffer(), old.offset());
         });
     return Optional.of(with(placed(placements)));
+  }
+
+  /**
+   * Has the rows of a piece that is joined with others lie otherwise, or where another one does.
+   */
+  private Optional<Plan> rows() {
+    var pieces =
+        IntStream.range(0, rank.placements().size())
+            .filter(i -> rank.placements().get(i).isInRows())
+            .toArray();
+    if (pieces.length == 0) {
+      return Optional.empty();
+    }
+    int i = pieces[random.nextInt(pieces.length)];
+    var old = rank.placements().get(i);
+    int step = 16 * (1 + random.nextInt(2));
+    boolean up = random.nextBoolean();
+    var other = rank.placements().get(pieces[random.nextInt(pieces.length)]);
+    var changed =
+        switch (random.nextInt(6)) {
+          case 0 -> rows(old, old.offset() + (up ? step : -step), old.stride(), old.pitch());
+          case 1 -> rows(old, old.offset(), old.stride(), old.pitch() + (up ? step : -step));
+          case 2 -> rows(old, old.offset(), up ? 2 * old.stride() : old.stride() / 2, old.pitch());
+          case 3 -> new Placement(old.buffer(), old.offset());
+          case 4 -> rows(old, other.offset(), old.stride(), old.pitch());
+          default ->
+              new Placement(
+                  random.nextInt(rank.buffers().size()),
+                  old.offset(),
+                  -1,
+                  old.stride(),
+                  old.pitch());
+        };
+    // All views of the piece with it, or only one of them.
+    boolean all = random.nextInt(4) > 0;
+    var placements = new ArrayList<>(rank.placements());
+    for (int id = 0; id < placements.size(); id++) {
+      if (id == i || (all && placements.get(id).equals(old))) {
+        placements.set(id, changed);
+      }
+    }
+    return Optional.of(with(placed(placements)));
+  }
+
+  private static Placement rows(Placement old, long offset, long bytes, long pitch) {
+    return Placement.rows(old.buffer(), offset, bytes, pitch);
   }
 
   /** Counts another number of inputs or outputs before a border, on all ranks or one. */

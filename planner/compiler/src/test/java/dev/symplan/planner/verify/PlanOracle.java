@@ -119,6 +119,10 @@ final class PlanOracle {
     }
     require(own.inPlace() == same, "in place is a lie");
     require(!same || own.spec().allowsInPlace(), "cannot be in place");
+    for (int id : own.results()) {
+      require(
+          !rank.placements().get(id).isInRows() || own.spec().writesRows(), "it writes no rows");
+    }
     checkReach(rank, own, own.operands(), false);
     checkReach(rank, own, own.results(), true);
   }

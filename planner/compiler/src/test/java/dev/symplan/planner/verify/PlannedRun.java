@@ -1,6 +1,5 @@
 package dev.symplan.planner.verify;
 
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Rows;
@@ -132,7 +131,7 @@ final class PlannedRun implements GraphModel.Memory {
         long begin = offset + (buffer.arena().isExternal() ? 0 : buffer.offset());
         long room = buffer.bytes() - offset;
         places[id] =
-            placement.isShard()
+            placement.isShard() || placement.isInRows()
                 ? new Place(space, begin, room, placement.stride(), pitch(placement))
                 : new Place(space, begin, room);
       }
@@ -140,6 +139,9 @@ final class PlannedRun implements GraphModel.Memory {
   }
 
   private long pitch(Placement placement) {
+    if (placement.isInRows()) {
+      return placement.pitch();
+    }
     var collective = rank.collectives().get(placement.shardOf());
     return placement.stride() * plan.group(collective.group()).size();
   }
@@ -167,7 +169,8 @@ final class PlannedRun implements GraphModel.Memory {
         && (!arena.isExternal()
             || rank.placements().get(a).buffer() == rank.placements().get(b).buffer())
         && place(rank, a) == place(rank, b)
-        && rank.placements().get(a).shardOf() == rank.placements().get(b).shardOf();
+        && rank.placements().get(a).shardOf() == rank.placements().get(b).shardOf()
+        && rank.placements().get(a).pitch() == rank.placements().get(b).pitch();
   }
 
   static ArenaKind arena(RankPlan rank, int id) {
@@ -528,20 +531,29 @@ final class PlannedRun implements GraphModel.Memory {
   private boolean leavesPieces(int index) {
     var op = rank.graph().ops().get(index);
     var result = op.result();
-    int[] next = {0};
-    boolean[] apart = {true};
+    var whole = place(result);
+    long rows = 1;
+    long dim = op.call().integer("dim");
+    for (int i = 0; i < (dim < 0 ? dim + result.tensor().rank() : dim); i++) {
+      rows *= result.tensor().size(i);
+    }
+    long next = whole.begin;
+    boolean apart = true;
     for (var piece : op.args().getFirst().operands()) {
       var own = place(piece);
-      var whole = place(result);
-      boolean sameSpace = own.space == whole.space;
-      long from = own.begin;
-      long at = whole.begin + next[0];
-      long end = whole.begin + result.tensor().storageBytes();
-      boolean inPlace = from == at && op.arg("dim").equals(new Arg.Int(0));
-      boolean overlaps = from < end && from + piece.tensor().storageBytes() > whole.begin;
-      apart[0] &= !sameSpace || inPlace || !overlaps;
-      next[0] += Math.toIntExact(piece.tensor().storageBytes());
+      long bytes = piece.tensor().numel() * GraphModel.CELL / Math.max(1, rows);
+      boolean inPlace =
+          own.begin == next
+              && (rows == 1
+                  ? own.row == Long.MAX_VALUE
+                  : own.row == bytes && own.pitch == result.tensor().bytes() / rows);
+      long extent = own.inRows(piece.tensor().storageBytes() - 1) + 1;
+      boolean overlaps =
+          own.begin < whole.begin + result.tensor().storageBytes()
+              && own.begin + extent > whole.begin;
+      apart &= own.space != whole.space || inPlace || !overlaps;
+      next += bytes;
     }
-    return apart[0];
+    return apart;
   }
 }

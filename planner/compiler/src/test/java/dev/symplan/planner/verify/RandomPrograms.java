@@ -337,13 +337,13 @@ public final class RandomPrograms {
       case 3, 4 ->
           pool.add(call("aten::mul.Tensor", List.of(new Arg.Ref(a), new Arg.Ref(like(a)))));
       case 5 -> product(a);
-      case 6 ->
-          pool.add(
-              call(
-                  "aten::cat",
-                  List.of(
-                      new Arg.Seq(ImmutableList.of(new Arg.Ref(a), new Arg.Ref(like(a)))),
-                      new Arg.Int(0))));
+      case 6 -> {
+        if (shape.nextBoolean()) {
+          sideBySide();
+        } else {
+          pool.add(join(a, like(a), 0));
+        }
+      }
       case 7 -> {
         if (shape.nextBoolean()) {
           normalize(a);
@@ -352,6 +352,34 @@ public final class RandomPrograms {
         }
       }
       default -> copyInto(a);
+    }
+  }
+
+  private Value join(Value a, Value b, int dim) {
+    return call(
+        "aten::cat",
+        List.of(new Arg.Seq(ImmutableList.of(new Arg.Ref(a), new Arg.Ref(b))), new Arg.Int(dim)));
+  }
+
+  /** What is received, in rows beside those of another tensor; mostly, nothing else reads it. */
+  private void sideBySide() {
+    var a = pick();
+    var group = GROUPS.get(shape.nextInt(GROUPS.size()));
+    var name = new Arg.Str(group.name());
+    var ns = "_c10d_functional::";
+    var made =
+        shape.nextBoolean() && a.tensor().bytes() <= 512
+            ? call(
+                ns + "all_gather_into_tensor",
+                List.of(new Arg.Ref(a), new Arg.Int(group.size()), name))
+            : call(ns + "all_reduce", List.of(new Arg.Ref(a), new Arg.Str("sum"), name));
+    var all = pool.stream().filter(v -> v.tensor().size(0) == made.tensor().size(0)).toList();
+    if (!all.isEmpty() && made.tensor().bytes() <= 1024) {
+      var b = all.get(shape.nextInt(all.size()));
+      pool.add(shape.nextBoolean() ? join(made, b, 1) : join(b, made, 1));
+    }
+    if (all.isEmpty() || shape.nextInt(4) == 0) {
+      pool.add(made);
     }
   }
 

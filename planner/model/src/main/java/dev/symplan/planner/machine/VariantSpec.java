@@ -140,6 +140,14 @@ public record VariantSpec(
             || variant == Variant.PUSH);
   }
 
+  /**
+   * {@return whether a result may be rows with other memory between them: what goes through an
+   * operand row by row can write so, too} {@link ResultRows} says which rows.
+   */
+  public boolean writesRows() {
+    return readsRows();
+  }
+
   /** {@return whether an operand may lie so} */
   public boolean reads(TensorType.Rows rows) {
     return rows.areEven() ? readsRows() : readsRowsInAnyOrder();

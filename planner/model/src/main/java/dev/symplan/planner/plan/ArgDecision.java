@@ -44,6 +44,8 @@ public record ArgDecision(
     RESULT_WRITES,
     /** The result takes the operand's memory. */
     IN_PLACE,
+    /** The collective writes its rows where a later op joins them with those of other tensors. */
+    WRITES_ROWS,
     /** A graph input in memory of the caller's must be copied in. */
     EXTERNAL_INPUT,
     /** A graph output in memory of the caller's must be copied out. */

@@ -99,17 +99,21 @@ public record Plan(
 
   /**
    * {@return the type of a value in the memory of a rank: with other strides than in the graph if
-   * rows of other ranks are between its own}
+   * rows of other ranks, or of other pieces, are between its own}
    */
   public TensorType typeInMemory(int rank, Value value) {
     var type = value.tensor();
     var placement = forRank(rank).placement(value);
+    int item = type.dtype().bytes();
+    if (placement.isInRows()) {
+      return type.withRowsApart(placement.stride() / item, placement.pitch() / item);
+    }
     if (!placement.isShard() || placement.stride() >= type.storageBytes()) {
       return type;
     }
     var collective = forRank(rank).collectives().get(placement.shardOf());
-    return type.withRowsApart(
-        placement.stride() / type.dtype().bytes(), group(collective.group()).size());
+    long row = placement.stride() / item;
+    return type.withRowsApart(row, row * group(collective.group()).size());
   }
 
   /**

@@ -106,7 +106,9 @@ public final class PlanDigest {
     out.append(own ? "" : rowsApart(plan, collective));
     out.append(" ->");
     for (int id : collective.results()) {
-      append(out, plan, id, !own && collective.spec().needsSymmetricResult());
+      boolean symmetric = !own && collective.spec().needsSymmetricResult();
+      append(out, plan, id, symmetric);
+      out.append(symmetric ? inRows(plan.placements().get(id)) : "");
     }
     if (collective.hasEpilogue()) {
       out.append(" epilogue");
@@ -137,6 +139,13 @@ public final class PlanDigest {
         .flatMap(operand -> operand.tensor().rowsApart().stream())
         .map(rows -> " " + rows.text(1))
         .collect(Collectors.joining());
+  }
+
+  /** Empty if a result does not lie between others. */
+  private static String inRows(Placement placement) {
+    return placement.isInRows()
+        ? " in rows of %s, %s apart".formatted(placement.stride(), placement.pitch())
+        : "";
   }
 
   /** Empty if elements keep their type. */

@@ -80,26 +80,37 @@ public final class StepCosts {
   }
 
   private double micros(Op op) {
-    return isJoined(op) ? 0 : costs.computeMicros(op);
+    if (!op.def().has(OpTrait.CONCATENATION)) {
+      return costs.computeMicros(op);
+    }
+    long copied = copiedBytes(op);
+    return copied == 0
+        ? 0
+        : copied == op.result().tensor().bytes()
+            ? costs.computeMicros(op)
+            : costs.kernelMicros(2 * copied);
   }
 
-  /** Whether what a concatenation joins was written where its result lies. */
-  private boolean isJoined(Op op) {
-    if (!op.def().has(OpTrait.CONCATENATION)) {
-      return false;
-    }
+  /**
+   * The bytes of the pieces of a concatenation that were not written where its result lies: all of
+   * them unless all lie one after the other there, or some in rows.
+   */
+  private long copiedBytes(Op op) {
     var result = plan.placement(op.result());
     long next = result.offset();
+    long inRows = 0;
+    boolean oneByOne = true;
     for (var piece : op.args().getFirst().operands()) {
       var placement = plan.placement(piece);
-      if (piece.tensor().numel() > 0
-          && (placement.buffer() != result.buffer()
-              || placement.offset() != next
-              || placement.isShard())) {
-        return false;
-      }
+      inRows += placement.isInRows() ? piece.tensor().bytes() : 0;
+      oneByOne &=
+          piece.tensor().numel() == 0
+              || (placement.buffer() == result.buffer()
+                  && placement.offset() == next
+                  && !placement.isShard()
+                  && !placement.isInRows());
       next += piece.tensor().bytes();
     }
-    return true;
+    return oneByOne ? 0 : op.result().tensor().bytes() - inRows;
   }
 }

@@ -29,6 +29,8 @@ public final class DecisionText {
           case COLLECTIVE_RESULT -> decision.cause() + " leaves it there";
           case RESULT_WRITES -> "the collective writes it there";
           case IN_PLACE -> "it reuses the memory of " + decision.cause();
+          case WRITES_ROWS ->
+              "the collective writes its rows where " + decision.cause() + " joins them";
           case EXTERNAL_INPUT -> decision.cause() + " is the caller's memory";
           case EXTERNAL_OUTPUT -> decision.cause() + " goes to the caller's memory";
           case NOT_CONTIGUOUS -> "its elements are not row-major";

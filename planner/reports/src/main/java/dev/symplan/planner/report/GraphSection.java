@@ -109,6 +109,9 @@ final class GraphSection {
     if (placement.isShard()) {
       row.fact("share_of", placement.shardOf()).fact("stride", placement.stride());
     }
+    if (placement.isInRows()) {
+      row.fact("row_bytes", placement.stride()).fact("pitch", placement.pitch());
+    }
     return row.build();
   }
 

@@ -53,6 +53,7 @@ final class Improvements {
               COLLECTIVE_RESULT,
               RESULT_WRITES,
               IN_PLACE,
+              WRITES_ROWS,
               READS_ROWS,
               VARIANT_READS_ANYWHERE ->
               "";

@@ -110,6 +110,12 @@ public final class PlanExplainer {
               : "of %s: each rank of group %s has its own, %s after the previous rank's"
                   .formatted(index.name(collective), collective.group(), stride));
     }
+    if (placement.isInRows()) {
+      say(
+          "rows",
+          "of %s, and from one to the next %s: those of other tensors lie between"
+              .formatted(Units.bytes(placement.stride()), Units.bytes(placement.pitch())));
+    }
     var others =
         index.valuesOf(placement.buffer()).stream()
             .filter(other -> other.id() != value.id())

@@ -265,13 +265,19 @@ final class RankIndex {
     return plan.graph().ops().get(collective.op()).label();
   }
 
-  /** {@return for example {@code symm+0x400}, {@code in3}, {@code symm+0x0+rank*0x100}} */
+  /**
+   * {@return for example {@code symm+0x400}, {@code in3}, {@code symm+0x0+rank*0x100}, or {@code
+   * local+0x0+row*0x300} of a piece in rows}
+   */
   String address(Value value) {
     var placement = plan.placement(value);
     if (!placement.exists()) {
       return "no memory";
     }
     var first = address(plan.buffers().get(placement.buffer()), placement.offset());
+    if (placement.isInRows()) {
+      return first + "+row*0x" + Long.toHexString(placement.pitch());
+    }
     return placement.isShard() ? first + "+rank*0x" + Long.toHexString(placement.stride()) : first;
   }
 

@@ -66,6 +66,13 @@ final class ReasonTexts {
               "The tensor is an output in the caller's memory, which peers cannot access.",
               "It is copied out of the arena.",
               "`--results auto`, or `--place NAME=symm`: the caller then reads it in the arena.");
+      case WRITES_ROWS ->
+          words(
+              "Only a later `cat` or `stack` reads the result, along a dimension after the first,"
+                  + " and the variant can write rows that are apart.",
+              "The rows are written where they are joined, and not copied. All that is joined is in"
+                  + " use from then on.",
+              "`--layouts off` copies them.");
       case NOT_CONTIGUOUS ->
           words(
               "The elements are not laid out as the collective moves them, in rows.",

@@ -77,7 +77,8 @@ class InterpreterTest {
 
   /** Few programs have what these change, or show the change, so each has several mutants. */
   private static final ImmutableSet<Kind> RARE =
-      ImmutableSet.of(Kind.DTYPE, Kind.EPILOGUE, Kind.EPILOGUE_STEP, Kind.SHARD, Kind.HOSTS);
+      ImmutableSet.of(
+          Kind.DTYPE, Kind.EPILOGUE, Kind.EPILOGUE_STEP, Kind.SHARD, Kind.ROWS, Kind.HOSTS);
 
   private static List<Path> files(Path folder) throws IOException {
     try (var files = Files.list(folder)) {

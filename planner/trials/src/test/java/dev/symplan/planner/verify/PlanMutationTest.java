@@ -31,7 +31,13 @@ class PlanMutationTest {
   private static final int PER_PLAN = 12;
   private static final ImmutableList<Kind> KINDS_OF_KERNELS =
       ImmutableList.of(
-          Kind.EPILOGUE, Kind.EPILOGUE_STEP, Kind.SHARD, Kind.DTYPE, Kind.BARRIER, Kind.FUSE);
+          Kind.EPILOGUE,
+          Kind.EPILOGUE_STEP,
+          Kind.SHARD,
+          Kind.ROWS,
+          Kind.DTYPE,
+          Kind.BARRIER,
+          Kind.FUSE);
 
   private static final class Count {
     int unsafe;
@@ -114,6 +120,29 @@ class PlanMutationTest {
             p = symplan::reduce_scatter_dim(c, "sum", 1, 4, "tp")
             r = aten::exp(q)
             return p, r
+          }
+          """,
+          """
+          graph joined(x: f32[8, 64], y: f32[2, 64]) {
+            a = aten::relu(x)
+            b = aten::relu(y)
+            q = _c10d_functional::all_reduce(a, "sum", "tp")
+            w = _c10d_functional::wait_tensor(q)
+            g = _c10d_functional::all_gather_into_tensor(b, 4, "tp")
+            c = aten::cat([w, x, g], 1)
+            d = aten::t(c)
+            e = aten::mm(c, d)
+            return e
+          }
+          """,
+          """
+          graph stacked(x: f32[8, 32]) {
+            a = aten::relu(x)
+            b = aten::exp(x)
+            q = symplan::reduce_scatter_dim(a, "sum", 0, 4, "tp")
+            p = symplan::reduce_scatter_dim(b, "sum", 0, 4, "tp")
+            c = aten::stack([p, q], 1)
+            return c
           }
           """,
           """

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.verify.RandomPrograms.Planned;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -23,6 +24,7 @@ class RandomPlansTest {
     int ranksDiffer = 0;
     int largerThanNeedBe = 0;
     int offloaded = 0;
+    int inRows = 0;
     for (long seed = SEED; seed < SEED + PLANS; seed++) {
       try {
         var planned = RandomPrograms.planned(seed);
@@ -32,6 +34,7 @@ class RandomPlansTest {
         largerThanNeedBe += plan.total().bytes() > plan.total().bound() ? 1 : 0;
         offloaded += plan.rankPlans().stream().anyMatch(rank -> rank.hostBytes() > 0) ? 1 : 0;
         ranksDiffer += plan.rankPlans().size() - 1;
+        inRows += plan.forRank(0).placements().stream().anyMatch(Placement::isInRows) ? 1 : 0;
         for (var rank : plan.rankPlans()) {
           ops += rank.steps().size();
           async += (int) rank.collectives().stream().filter(CollectivePlan::isAsync).count();
@@ -51,8 +54,9 @@ class RandomPlansTest {
     System.out.printf(
         "%s plans from seed %s: %s steps, %s with per-rank graphs, %s collectives beside compute,"
             + " %s in place, %s with more memory than is live at once, %s with tensors in the"
-            + " host's memory%n",
-        PLANS, SEED, ops, ranksDiffer, async, inPlace, largerThanNeedBe, offloaded);
+            + " host's memory, %s with rows of several tensors side by side%n",
+        PLANS, SEED, ops, ranksDiffer, async, inPlace, largerThanNeedBe, offloaded, inRows);
+    assertThat(inRows).isGreaterThan(PLANS / 100);
     assertThat(offloaded).isGreaterThan(PLANS / 200);
     assertThat(async).isGreaterThan(100);
     assertThat(inPlace).isGreaterThan(100);

@@ -253,6 +253,12 @@ final class AgreementRules {
             before(facts.value(collective.results().getFirst()), dims.result()));
   }
 
+  /** Where a result lies between others: a row's bytes, and how far apart rows are. */
+  private static List<Long> rows(AliasModel facts, int value) {
+    var placement = facts.plan.placements().get(value);
+    return placement.isInRows() ? List.of(placement.stride(), placement.pitch()) : List.of();
+  }
+
   private static long before(Value value, int dim) {
     return value.tensor().sizes().subArray(0, dim).stream().reduce(1, (a, b) -> a * b);
   }
@@ -309,6 +315,7 @@ final class AgreementRules {
       if (symmetric) {
         same(
             k, first, other, what + " offset", first.begin(own.get(i)), other.begin(theirs.get(i)));
+        same(k, first, other, what + " rows", rows(first, own.get(i)), rows(other, theirs.get(i)));
       }
     }
   }

@@ -376,8 +376,18 @@ final class AliasModel {
    * where that depends on the rank: what holds of all bytes up to there holds on every rank}
    */
   long end(int value) {
-    return LongMath.saturatedAdd(
-        begin(value) + value(value).tensor().storageBytes(), spread[value]);
+    long extent = Runs.extent(plan.placements().get(value), value(value).tensor().storageBytes());
+    return LongMath.saturatedAdd(LongMath.saturatedAdd(begin(value), extent), spread[value]);
+  }
+
+  /** {@return whether a tensor is rows, between which other tensors may lie} */
+  boolean isInRows(int value) {
+    return plan.placements().get(value).isInRows();
+  }
+
+  /** Calls {@code action} for each run of bytes of a tensor with any. */
+  void forEachRun(int value, Runs.Action action) {
+    Runs.forEach(plan.placements().get(value), begin(value), end(value), action);
   }
 
   /**
@@ -388,16 +398,24 @@ final class AliasModel {
     return spread[value];
   }
 
-  /** {@return whether two tensors are equally far from where they are on the first rank} */
+  /**
+   * {@return whether two tensors are equally far from where they are on the first rank, and have
+   * rows at the same distances}
+   */
   boolean shiftAlike(int a, int b) {
     var one = plan.placements().get(a);
     var other = plan.placements().get(b);
-    return one.shardOf() == other.shardOf() && one.stride() == other.stride();
+    return one.shardOf() == other.shardOf()
+        && one.stride() == other.stride()
+        && one.pitch() == other.pitch();
   }
 
-  /** {@return whether two tensors with memory share a byte} */
+  /** {@return whether two tensors with memory share a byte, as far as can be told} */
   boolean overlap(int a, int b) {
-    return space(a) == space(b) && Math.max(begin(a), begin(b)) < Math.min(end(a), end(b));
+    return space(a) == space(b)
+        && Math.max(begin(a), begin(b)) < Math.min(end(a), end(b))
+        && !Runs.lieBetween(
+            plan.placements().get(a), plan.placements().get(b), begin(b) - begin(a));
   }
 
   /** {@return whether two tensors are the same elements at the same addresses} */

@@ -1,7 +1,7 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.verify.Violation.Rule;
@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * {@link Rule#OVERWRITTEN} within one op: a result lies apart from the operands and the other
  * results, unless each element is read before it is written. That is so for an elementwise op whose
- * operand has the result's layout and address, and for a collective that its variant can do in
- * place.
+ * operand has the result's layout and address, for a collective that its variant can do in place,
+ * and for what is joined and lies where it belongs.
  */
 final class InPlaceRules {
   private record Use(int value, boolean result) {}
@@ -78,28 +78,31 @@ final class InPlaceRules {
     var result = facts.op(op).result();
     var pieces = facts.op(op).args().getFirst().operands();
     var parts = new HashSet<Integer>();
-    if (!result.tensor().isContiguous() || !isOneRow(op, result.tensor())) {
+    long rows = JoinedRules.rows(facts.op(op));
+    if (!result.tensor().isContiguous() || rows == 0) {
       return parts;
     }
     long next = facts.begin(result.id());
     for (var piece : pieces) {
+      long bytes = piece.tensor().numel() * result.tensor().dtype().bytes() / rows;
       if (piece.tensor().dtype() == result.tensor().dtype()
           && piece.tensor().isContiguous()
           && facts.space(piece.id()) == facts.space(result.id())
           && facts.begin(piece.id()) == next
-          && facts.shiftAlike(piece.id(), result.id())
+          && (rows == 1
+              ? facts.shiftAlike(piece.id(), result.id())
+              : isInRows(piece, bytes, result.tensor().bytes() / rows))
           && Collections.frequency(pieces, piece) == 1) {
         parts.add(piece.id());
       }
-      next += piece.tensor().numel() * result.tensor().dtype().bytes();
+      next += bytes;
     }
     return parts;
   }
 
-  private boolean isOneRow(int op, TensorType result) {
-    long dim = facts.op(op).arg("dim") instanceof Arg.Int(long given) ? given : result.rank();
-    return result.sizes().asList().subList(0, (int) (dim < 0 ? dim + result.rank() : dim)).stream()
-        .allMatch(size -> size == 1);
+  private boolean isInRows(Value piece, long bytes, long pitch) {
+    var placement = facts.plan.placements().get(piece.id());
+    return placement.isInRows() && placement.stride() == bytes && placement.pitch() == pitch;
   }
 
   private void collective(int op, CollectivePlan collective) {
@@ -175,12 +178,23 @@ final class InPlaceRules {
         && facts.end(operand) == facts.end(result);
   }
 
-  /** Sweeps over the ranges, so that coalesced collectives of many tensors stay cheap. */
+  /**
+   * Sweeps over the ranges, so that coalesced collectives of many tensors stay cheap. What is in
+   * rows has others between them, and is compared with each.
+   */
   private void checkApart(int op, List<Use> uses) {
     if (uses.size() < 2) {
       return;
     }
     uses.removeIf(use -> facts.begin(use.value()) == facts.end(use.value()));
+    for (int i = 0; i < uses.size(); i++) {
+      for (int j = 0; facts.isInRows(uses.get(i).value()) && j < uses.size(); j++) {
+        if (j < i || !facts.isInRows(uses.get(j).value())) {
+          checkApart(op, uses.get(i), uses.get(j));
+        }
+      }
+    }
+    uses.removeIf(use -> facts.isInRows(use.value()));
     uses.sort(
         Comparator.comparingInt((Use use) -> facts.space(use.value()))
             .thenComparingLong(use -> facts.begin(use.value())));
@@ -188,22 +202,28 @@ final class InPlaceRules {
     @Nullable Use furthestResult = null;
     for (var use : uses) {
       var before = use.result() ? furthest : furthestResult;
-      if (before != null && facts.overlap(before.value(), use.value())) {
-        var result = use.result() ? use : before;
-        var other = use.result() ? before : use;
-        wrong(
-            Rule.OVERWRITTEN,
-            "%s writes %s at %s over its %s %s at %s"
-                .formatted(
-                    facts.words.text(op),
-                    facts.value(result.value()).name(),
-                    facts.words.address(result.value()),
-                    other.result() ? "result" : "operand",
-                    facts.value(other.value()).name(),
-                    facts.words.address(other.value())));
+      if (before != null) {
+        checkApart(op, use, before);
       }
       furthest = further(furthest, use);
       furthestResult = use.result() ? further(furthestResult, use) : furthestResult;
+    }
+  }
+
+  private void checkApart(int op, Use a, Use b) {
+    if ((a.result() || b.result()) && facts.overlap(a.value(), b.value())) {
+      var result = a.result() ? a : b;
+      var other = a.result() ? b : a;
+      wrong(
+          Rule.OVERWRITTEN,
+          "%s writes %s at %s over its %s %s at %s"
+              .formatted(
+                  facts.words.text(op),
+                  facts.value(result.value()).name(),
+                  facts.words.address(result.value()),
+                  other.result() ? "result" : "operand",
+                  facts.value(other.value()).name(),
+                  facts.words.address(other.value())));
     }
   }
 

@@ -19,7 +19,8 @@ import java.util.stream.IntStream;
  * memory. A read must find each byte as the graph's order left it. From the start of a side-stream
  * collective to its join, nothing else may write what it reads or touch what it writes.
  *
- * <p>A tensor with gaps counts with its gaps: nothing else may lie there while it lives.
+ * <p>A tensor with gaps counts with its gaps: nothing else may lie there while it lives. Only of a
+ * piece that a later op joins, each row counts by itself.
  */
 final class MemoryRun {
   private final AliasModel facts;
@@ -168,20 +169,24 @@ final class MemoryRun {
   }
 
   private void lock(int value, int k, boolean write) {
-    if (facts.begin(value) < facts.end(value)) {
-      spaces[facts.space(value)].lock(facts.begin(value), facts.end(value), k, write);
-    }
+    var space = spaces[facts.space(value)];
+    facts.forEachRun(value, (begin, end) -> space.lock(begin, end, k, write));
   }
 
   private void join(int k) {
     unfinished.remove(k);
     int op = facts.plan.collectives().get(k).op();
     for (int value : facts.reads(op)) {
-      spaces[facts.space(value)].unlock(facts.begin(value), facts.end(value), k);
+      unlock(value, k);
     }
     for (int value : facts.fresh(op)) {
-      spaces[facts.space(value)].unlock(facts.begin(value), facts.end(value), k);
+      unlock(value, k);
     }
+  }
+
+  private void unlock(int value, int k) {
+    var space = spaces[facts.space(value)];
+    facts.forEachRun(value, (begin, end) -> space.unlock(begin, end, k));
   }
 
   /**
@@ -205,12 +210,19 @@ final class MemoryRun {
   }
 
   private void read(int value, int step, int self, String verb) {
+    int before = findings.count();
+    facts.forEachRun(
+        value,
+        (begin, end) -> {
+          // What is wrong with one row is wrong with others.
+          if (findings.count() == before) {
+            read(value, begin, end, step, self, verb);
+          }
+        });
+  }
+
+  private void read(int value, long begin, long end, int step, int self, String verb) {
     int storage = facts.storageOf(value);
-    long begin = facts.begin(value);
-    long end = facts.end(value);
-    if (begin == end) {
-      return;
-    }
     long gap =
         spaces[facts.space(value)].visit(
             begin,
@@ -272,11 +284,10 @@ final class MemoryRun {
   }
 
   private void write(int value, int step, int self) {
-    long begin = facts.begin(value);
-    long end = facts.end(value);
-    if (begin == end) {
-      return;
-    }
+    facts.forEachRun(value, (begin, end) -> write(value, begin, end, step, self));
+  }
+
+  private void write(int value, long begin, long end, int step, int self) {
     var space = spaces[facts.space(value)];
     space.visit(
         begin,

@@ -9,6 +9,7 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.HashMap;
 import java.util.Map;
@@ -85,7 +86,8 @@ final class PlacementRules {
     if (value.id() == base.id()) {
       used[index] = true;
       checkAligned(value);
-      bytes[index] = Math.max(bytes[index], placement.offset() + size + facts.spread(value.id()));
+      long extent = facts.end(value.id()) - facts.begin(value.id());
+      bytes[index] = Math.max(bytes[index], placement.offset() + extent);
       if (facts.definedBy(storage) < 0) {
         checkInput(value, index);
       } else {
@@ -122,16 +124,27 @@ final class PlacementRules {
 
   private void checkAligned(Value value) {
     int bytes = value.tensor().dtype().bytes();
-    long stride = facts.plan.placements().get(value.id()).stride();
-    if (facts.begin(value.id()) % bytes != 0 || stride % bytes != 0) {
+    var placement = facts.plan.placements().get(value.id());
+    if (facts.begin(value.id()) % bytes != 0
+        || placement.stride() % bytes != 0
+        || placement.pitch() % bytes != 0) {
       wrong(
           "%s, with elements of %s, is misaligned at %s%s"
               .formatted(
                   value.name(),
                   Units.count(bytes, "byte"),
                   facts.words.address(value.id()),
-                  stride == 0 ? "" : ", and %s further on each rank".formatted(stride)));
+                  further(placement)));
     }
+  }
+
+  private static String further(Placement placement) {
+    if (placement.isInRows()) {
+      return ", in rows of %s, %s apart".formatted(placement.stride(), placement.pitch());
+    }
+    return placement.stride() == 0
+        ? ""
+        : ", and %s further on each rank".formatted(placement.stride());
   }
 
   /**

@@ -53,6 +53,7 @@ public final class PlanVerifier {
         findings -> CollectiveRules.check(plan, facts, findings),
         findings -> WorkspaceRules.check(plan, facts, findings),
         findings -> ShardRules.check(plan, facts, findings),
+        findings -> JoinedRules.check(plan, facts, findings),
         findings -> InPlaceRules.check(facts, findings),
         findings -> FusionRules.check(facts, findings),
         findings -> EpilogueRules.check(plan, facts, findings),

@@ -94,6 +94,7 @@ final class ShardRules {
     if (facts.space(share.id()) != facts.space(whole.id())
         || facts.begin(share.id()) != facts.begin(whole.id())
         || facts.spread(whole.id()) != 0
+        || facts.isInRows(whole.id())
         || buffer.arena().isExternal()
         || facts.opOf(share.id()) < 0) {
       wrong(

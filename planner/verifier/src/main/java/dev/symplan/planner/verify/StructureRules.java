@@ -189,7 +189,8 @@ final class StructureRules {
         wrong(
             "%s is a shard of collective %s, which does not exist"
                 .formatted(name, placement.shardOf()));
-      } else if (placement.offset() > LIMIT || placement.stride() > LIMIT) {
+      } else if (Math.max(placement.offset(), Math.max(placement.stride(), placement.pitch()))
+          > LIMIT) {
         wrong("%s exceeds any memory".formatted(name));
       } else if (tensor && !placement.exists() && !passing.get(id)) {
         wrong("%s has no memory".formatted(name));

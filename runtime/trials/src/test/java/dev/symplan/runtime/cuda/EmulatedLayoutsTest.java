@@ -14,6 +14,7 @@ import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.host.HostBackend;
+import dev.symplan.runtime.host.JoinProgram;
 import dev.symplan.runtime.host.LayoutProgram;
 import dev.symplan.runtime.host.NeighbourProgram;
 import dev.symplan.runtime.host.PackProgram;
@@ -65,6 +66,15 @@ class EmulatedLayoutsTest {
     compare(
         seed -> {
           var drawn = PartProgram.draw(new Random(seed));
+          return plan(seed, drawn.text(), drawn.options());
+        });
+  }
+
+  @Test
+  void randomProgramsOfJoinedResultsGiveTheBitsOfTheHost() {
+    compare(
+        seed -> {
+          var drawn = JoinProgram.draw(new Random(seed));
           return plan(seed, drawn.text(), drawn.options());
         });
   }

@@ -8,6 +8,7 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Alignment;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
 
 /** The parts of a concatenation's result that its operands can be written into. */
 public final class Concatenation {
@@ -19,6 +20,20 @@ public final class Concatenation {
    */
   public record Piece(Value value, long offset) {}
 
+  /**
+   * One operand of which the result has several rows, with those of other operands between them.
+   *
+   * @param offset where the first row begins in the result, in bytes
+   * @param bytes of a row
+   * @param pitch bytes from the beginning of a row to that of the next
+   */
+  public record Rows(Value value, long offset, long bytes, long pitch) {
+    /** {@return whether rows begin at multiples of so many bytes, and end there} */
+    public boolean divideInto(int unit) {
+      return offset % unit == 0 && bytes % unit == 0 && pitch % unit == 0;
+    }
+  }
+
   private Concatenation() {}
 
   /**
@@ -27,12 +42,9 @@ public final class Concatenation {
    */
   public static ImmutableList<Piece> of(Op op) {
     var result = op.result().tensor();
-    var values = new ArrayList<>(op.args().getFirst().operands());
-    // PyTorch lets tensors of shape [0] pass, whatever the others' shapes are.
-    values.removeIf(value -> value.tensor().numel() == 0);
     var pieces = ImmutableList.<Piece>builder();
     long offset = 0;
-    for (var value : values) {
+    for (var value : values(op)) {
       if (value.tensor().dtype() != result.dtype() || !value.tensor().isContiguous()) {
         return ImmutableList.of();
       }
@@ -40,6 +52,38 @@ public final class Concatenation {
       offset += value.tensor().bytes();
     }
     return result.isContiguous() && isInOneStretch(op) ? pieces.build() : ImmutableList.of();
+  }
+
+  private static List<Value> values(Op op) {
+    var values = new ArrayList<>(op.args().getFirst().operands());
+    // PyTorch lets tensors of shape [0] pass, whatever the others' shapes are.
+    values.removeIf(value -> value.tensor().numel() == 0);
+    return values;
+  }
+
+  /**
+   * {@return the contiguous operands that are rows of the result, in their order; none if each is
+   * one stretch of memory there, or the result holds other elements than the operands}
+   */
+  public static ImmutableList<Rows> inRows(Op op) {
+    var result = op.result().tensor();
+    long count = rows(op);
+    if (count < 2 || !result.isContiguous()) {
+      return ImmutableList.of();
+    }
+    var rows = ImmutableList.<Rows>builder();
+    long offset = 0;
+    for (var value : values(op)) {
+      if (value.tensor().dtype() != result.dtype()) {
+        return ImmutableList.of();
+      }
+      long bytes = value.tensor().bytes() / count;
+      if (value.tensor().isContiguous()) {
+        rows.add(new Rows(value, offset, bytes, result.bytes() / count));
+      }
+      offset += bytes;
+    }
+    return rows.build();
   }
 
   /**
@@ -67,15 +111,19 @@ public final class Concatenation {
 
   /** Whether all dimensions in front of the joined one have a single element. */
   private static boolean isInOneStretch(Op op) {
+    return rows(op) == 1;
+  }
+
+  /** The elements of all dimensions in front of the joined one; 0 if that is not known. */
+  private static long rows(Op op) {
     var result = op.result().tensor();
     if (!(op.arg("dim") instanceof Arg.Int(long dim))) {
-      return false;
+      return 0;
     }
+    long rows = 1;
     for (int i = 0; i < (dim < 0 ? dim + result.rank() : dim); i++) {
-      if (result.size(i) != 1) {
-        return false;
-      }
+      rows *= result.size(i);
     }
-    return true;
+    return rows;
   }
 }

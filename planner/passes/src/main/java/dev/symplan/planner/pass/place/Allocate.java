@@ -292,6 +292,7 @@ final class Allocate {
         rank.draftOf().get(storage),
         layout.offset(storage) + aliases.offset(value),
         layout.shardOf(storage),
-        layout.stride(storage));
+        layout.stride(storage),
+        layout.pitch(storage));
   }
 }

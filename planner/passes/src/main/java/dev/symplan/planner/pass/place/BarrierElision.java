@@ -119,7 +119,7 @@ final class BarrierElision {
       var other = values.get(id);
       return plan.buffer(value).arena() == ArenaKind.SYMMETRIC
           && plan.buffer(other).arena() == ArenaKind.SYMMETRIC
-          && begin(value) < begin(other) + other.tensor().storageBytes()
+          && begin(value) < begin(other) + extent(other)
           && begin(other) < end(value);
     }
 
@@ -127,7 +127,12 @@ final class BarrierElision {
     private long end(Value value) {
       return plan.placement(value).isShard()
           ? plan.buffer(value).end()
-          : begin(value) + value.tensor().storageBytes();
+          : begin(value) + extent(value);
+    }
+
+    /** What lies between rows counts with them. */
+    private long extent(Value value) {
+      return plan.placement(value).extent(value.tensor().storageBytes());
     }
 
     private long begin(Value value) {

@@ -8,7 +8,6 @@ import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.select.RealizeOperands;
-import java.util.ArrayList;
 
 /**
  * Finds when each storage holds data, and lets storages share memory. All ranks do in place what
@@ -30,28 +29,12 @@ public final class MergeStorages extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    var graphs = state.get(RealizeOperands.REALIZED);
-    var schedules = state.get(ScheduleSteps.SCHEDULES);
-    var classes = new ArrayList<RankMerging>();
-    for (int c = 0; c < graphs.size(); c++) {
-      classes.add(new RankMerging(graphs.get(c), schedules.get(c)));
-    }
-    // A symmetric tensor may move only if it moves on all ranks alike.
-    boolean alike = classes.size() == 1;
-    classes.forEach(own -> own.mergeConcatenations(alike));
-    var inPlace = ImmutableList.<Boolean>builder();
-    for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
-      int collective = k;
-      boolean all = classes.stream().allMatch(own -> own.canBeInPlace(collective));
-      if (all) {
-        classes.forEach(own -> own.mergeCollective(collective));
-      }
-      inPlace.add(all);
-    }
-    classes.forEach(own -> own.mergeShares(context));
-    classes.forEach(own -> own.mergeLocal(alike));
+    var merging = new Merging(state, context);
+    var merged = merging.withRows(merging.without());
     return state
-        .with(LIFETIMES, classes.stream().map(RankMerging::finish).collect(toImmutableList()))
-        .with(IN_PLACE, inPlace.build());
+        .with(
+            LIFETIMES,
+            merged.classes().stream().map(RankMerging::finish).collect(toImmutableList()))
+        .with(IN_PLACE, merged.inPlace());
   }
 }

@@ -14,6 +14,7 @@ import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Concatenation;
 import dev.symplan.planner.pass.analysis.Fusion;
 import dev.symplan.planner.pass.select.Realized;
+import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -30,12 +31,12 @@ final class RankMerging {
   private final Liveness life;
   private StorageMerges merges;
 
-  RankMerging(Realized graph, Schedule schedule) {
+  RankMerging(Realized graph, Schedule schedule, Liveness life) {
     this.graph = graph;
     this.aliases = graph.aliases();
     this.fusion = graph.analyses().fusion();
     this.schedule = schedule;
-    this.life = Liveness.of(graph, schedule);
+    this.life = life;
     this.merges = StorageMerges.apart(graph);
   }
 
@@ -44,7 +45,8 @@ final class RankMerging {
     return new Lifetimes(life, merges.freeze());
   }
 
-  private long peakBytes() {
+  /** {@return the most bytes of the rank's own memory that are live at one step} */
+  long peakBytes() {
     return life.peakBytes(merges.freeze());
   }
 
@@ -63,6 +65,7 @@ final class RankMerging {
           || !aliases.isWhole(operand)
           || operand.tensor().storageBytes() != result.tensor().storageBytes()
           || graph.arena(from) != graph.arena(aliases.id(result))
+          || merges.isInRows(aliases.id(result))
           || !sources.add(from)) {
         return false;
       }
@@ -233,6 +236,11 @@ final class RankMerging {
       }
     }
     return merged;
+  }
+
+  /** Lets collectives write what some ops join where these have it. */
+  void mergeRows(RowPieces pieces, Collection<Integer> ops) {
+    ops.forEach(op -> pieces.join(op, merges));
   }
 
   private void merge(Value operand, Value result) {

@@ -3,8 +3,10 @@ package dev.symplan.planner.pass.place;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Variant.Barriers;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.analysis.Collective;
@@ -12,9 +14,13 @@ import dev.symplan.planner.pass.select.AttachEpilogues;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.ArgDecision.Reason;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.RankPlan;
+import java.util.HashMap;
+import java.util.Objects;
 
 /** Puts together the plan of each rank class, with all barriers. */
 final class RankPlans {
@@ -44,12 +50,14 @@ final class RankPlans {
         memory.placements(),
         memory.buffers(),
         state.get(ScheduleSteps.SCHEDULES).get(rankClass).steps(),
-        collectives(rankClass, graph, memory.buffers().size() - workspaces.count()),
+        collectives(rankClass, graph, memory),
         memory.local());
   }
 
   private ImmutableList<CollectivePlan> collectives(
-      int rankClass, Graph numbered, int firstWorkspace) {
+      int rankClass, Graph numbered, Allocate.Memory memory) {
+    int firstWorkspace = memory.buffers().size() - workspaces.count();
+    var joined = joinedBy(numbered, memory.placements());
     var graph = state.get(RealizeOperands.REALIZED).get(rankClass);
     var streams = state.get(ScheduleSteps.SCHEDULES).get(rankClass).streams();
     var collectives = Collective.allOf(numbered.ops());
@@ -76,33 +84,59 @@ final class RankPlans {
               inPlace.get(k),
               workspace < 0 ? workspace : firstWorkspace + workspace,
               state.get(SelectVariants.SELECTIONS).get(k).verdicts(),
-              inPlace.get(k)
-                  ? resultsInPlace(collective, graph.args().get(k))
-                  : graph.args().get(k),
+              args(collective, graph.args().get(k), inPlace.get(k), joined),
               state.get(AttachEpilogues.EPILOGUES).get(k)));
     }
     return plans.build();
   }
 
-  /** Results that the collective writes by itself are now known to take the operands' memory. */
-  private static ImmutableList<ArgDecision> resultsInPlace(
-      Collective collective, ImmutableList<ArgDecision> args) {
+  /** By tensor in rows, the name of what a later op joins it in: a piece, or another view of it. */
+  private static ImmutableMap<Integer, String> joinedBy(
+      Graph numbered, ImmutableList<Placement> placements) {
+    var wholes = new HashMap<Placement, String>();
+    for (var op : numbered.ops()) {
+      if (op.def().has(OpTrait.CONCATENATION)) {
+        for (var piece : op.args().getFirst().operands()) {
+          if (placements.get(piece.id()).isInRows()) {
+            wholes.put(placements.get(piece.id()), op.result().name());
+          }
+        }
+      }
+    }
+    var joined = ImmutableMap.<Integer, String>builder();
+    for (int id = 0; id < placements.size(); id++) {
+      if (wholes.containsKey(placements.get(id))) {
+        joined.put(id, Objects.requireNonNull(wholes.get(placements.get(id))));
+      }
+    }
+    return joined.buildOrThrow();
+  }
+
+  /** The decisions, with what is known about results only when these have their places. */
+  private static ImmutableList<ArgDecision> args(
+      Collective collective,
+      ImmutableList<ArgDecision> args,
+      boolean inPlace,
+      ImmutableMap<Integer, String> joined) {
     int operands = collective.operands().size();
-    var inPlace = ImmutableList.<ArgDecision>builder();
+    var decided = ImmutableList.<ArgDecision>builder();
     for (int i = 0; i < args.size(); i++) {
       var arg = args.get(i);
-      inPlace.add(
-          arg.reason() == ArgDecision.Reason.RESULT_WRITES
-              ? new ArgDecision(
-                  arg.result(),
-                  arg.value(),
-                  arg.realization(),
-                  ArgDecision.Reason.IN_PLACE,
-                  args.get(i - operands).value(),
-                  arg.bytes())
-              : arg);
+      if (inPlace && arg.reason() == Reason.RESULT_WRITES) {
+        decided.add(because(arg, Reason.IN_PLACE, args.get(i - operands).value()));
+      } else if (i >= operands && joined.containsKey(collective.results().get(i - operands).id())) {
+        var whole = joined.get(collective.results().get(i - operands).id());
+        decided.add(because(arg, Reason.WRITES_ROWS, whole));
+      } else {
+        decided.add(arg);
+      }
     }
-    return inPlace.build();
+    return decided.build();
+  }
+
+  private static ArgDecision because(ArgDecision arg, Reason reason, String cause) {
+    return new ArgDecision(
+        arg.result(), arg.value(), arg.realization(), reason, cause, arg.bytes());
   }
 
   private static ImmutableList<Integer> ids(ImmutableList<Value> values) {

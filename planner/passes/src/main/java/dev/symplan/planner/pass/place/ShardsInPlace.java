@@ -169,7 +169,8 @@ final class ShardsInPlace {
       if ((all || share.brief())
           && !merges.isSymmetric(share.part())
           && !merges.isJoined(share.part())
-          && !merges.isShard(share.whole())) {
+          && !merges.isShard(share.whole())
+          && !merges.isInRows(share.whole())) {
         merges.joinShard(share.part(), share.whole(), share.collective(), share.stride());
         any = true;
       }

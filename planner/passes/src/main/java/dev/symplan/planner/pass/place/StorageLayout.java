@@ -9,6 +9,7 @@ public final class StorageLayout {
   private final boolean[] symmetric;
   private final int[] shardOf;
   private final long[] stride;
+  private final long[] pitch;
 
   /**
    * Takes over the arrays.
@@ -18,14 +19,23 @@ public final class StorageLayout {
    * @param symmetric by root, whether peers need its memory at the same offset
    * @param shardOf by storage, the collective that it is a rank's shard of, or {@link
    *     Placement#NO_SHARD}
-   * @param stride by storage that is a shard, its bytes, or those of one of its rows
+   * @param stride by storage that is a shard, its bytes, or those of a row; by piece in rows, those
+   *     of a row
+   * @param pitch by piece in rows, how far apart these begin; 0 for others
    */
-  StorageLayout(int[] roots, long[] offsets, boolean[] symmetric, int[] shardOf, long[] stride) {
+  StorageLayout(
+      int[] roots,
+      long[] offsets,
+      boolean[] symmetric,
+      int[] shardOf,
+      long[] stride,
+      long[] pitch) {
     this.roots = roots;
     this.offsets = offsets;
     this.symmetric = symmetric;
     this.shardOf = shardOf;
     this.stride = stride;
+    this.pitch = pitch;
   }
 
   /** {@return the storage whose memory a storage lies in} */
@@ -51,5 +61,10 @@ public final class StorageLayout {
   /** {@return {@link Placement#stride} of a storage} */
   public long stride(int storage) {
     return stride[storage];
+  }
+
+  /** {@return {@link Placement#pitch} of a storage} */
+  public long pitch(int storage) {
+    return pitch[storage];
   }
 }

@@ -1,5 +1,6 @@
 package dev.symplan.planner.pass.place;
 
+import dev.symplan.planner.pass.analysis.Concatenation;
 import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Placement;
@@ -18,8 +19,11 @@ final class StorageMerges {
   private final boolean[] joined;
   private final int[] shardOf;
 
-  /** The bytes of a shard, or of one of its rows. */
+  /** The bytes of a shard, or of a row. */
   private final long[] stride;
+
+  /** From one row of a piece to the next, in bytes; 0 for what is no piece in rows. */
+  private final long[] pitch;
 
   private StorageMerges(
       int[] parent,
@@ -27,13 +31,15 @@ final class StorageMerges {
       boolean[] symmetric,
       boolean[] joined,
       int[] shardOf,
-      long[] stride) {
+      long[] stride,
+      long[] pitch) {
     this.parent = parent;
     this.shift = shift;
     this.symmetric = symmetric;
     this.joined = joined;
     this.shardOf = shardOf;
     this.stride = stride;
+    this.pitch = pitch;
   }
 
   /** Every storage in memory of its own. */
@@ -50,6 +56,7 @@ final class StorageMerges {
             symmetric,
             new boolean[count],
             new int[count],
+            new long[count],
             new long[count]);
     Arrays.setAll(merges.parent, i -> i);
     Arrays.fill(merges.shardOf, Placement.NO_SHARD);
@@ -61,7 +68,7 @@ final class StorageMerges {
     var roots = new int[parent.length];
     Arrays.setAll(roots, this::root);
     return new StorageLayout(
-        roots, shift.clone(), symmetric.clone(), shardOf.clone(), stride.clone());
+        roots, shift.clone(), symmetric.clone(), shardOf.clone(), stride.clone(), pitch.clone());
   }
 
   StorageMerges copy() {
@@ -71,7 +78,8 @@ final class StorageMerges {
         symmetric.clone(),
         joined.clone(),
         shardOf.clone(),
-        stride.clone());
+        stride.clone(),
+        pitch.clone());
   }
 
   /** Puts one storage into the memory of another, some bytes after its beginning. */
@@ -103,6 +111,18 @@ final class StorageMerges {
     join(share, whole, 0);
     shardOf[share] = collective;
     stride[share] = bytes;
+  }
+
+  /** Puts a piece between others of a whole. */
+  void joinRows(int piece, int whole, Concatenation.Rows rows) {
+    join(piece, whole, rows.offset());
+    stride[piece] = rows.bytes();
+    pitch[piece] = rows.pitch();
+  }
+
+  /** {@return whether a storage is a piece with rows of others between its own} */
+  boolean isInRows(int storage) {
+    return pitch[storage] > 0;
   }
 
   /** {@return whether a storage has the memory of another one, or another one has its memory} */
