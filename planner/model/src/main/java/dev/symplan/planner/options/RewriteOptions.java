@@ -10,7 +10,8 @@ import java.util.Optional;
  * @param bucket whether several collectives of one group may become one
  * @param chunk whether a product and the collective of its result may become several, so that they
  *     overlap
- * @param layouts whether a collective may move slices to where copies around it put them
+ * @param layouts whether a collective may move slices to where copies around it put them, and its
+ *     result to where a later op joins it with others
  * @param hierarchical whether a collective between NVLink domains may become several, within
  *     domains and across them
  */

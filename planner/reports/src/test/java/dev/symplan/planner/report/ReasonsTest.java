@@ -194,6 +194,16 @@ class ReasonsTest {
           return b
         }
         """;
+    plan(
+        USUAL,
+        """
+        graph g(x: f32[64, 64], y: f32[64, 64]) {
+          a = aten::relu(x)
+          r = _c10d_functional::all_reduce(a, "sum", "tp")
+          c = aten::cat([r, y], 1)
+          return c
+        }
+        """);
     plan(forced("all_gather", Variant.ONE_SHOT), gather.formatted("y"));
     plan(forced("all_gather", Variant.ONE_SHOT), gather.formatted("x"));
     plan(

@@ -188,8 +188,8 @@ public final class CompileFlags {
       paramLabel = "WHEN",
       description = {
         "Let collectives write each rank's slice where it belongs, in place of the copies before or"
-            + " after them that gather or scatter along a dimension other than the first: auto (the"
-            + " default), on or off."
+            + " after them that gather, scatter or join along a dimension other than the first:"
+            + " auto (the default), on or off."
       },
       defaultValue = "auto")
   private String layouts;

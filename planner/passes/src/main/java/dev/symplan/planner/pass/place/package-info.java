@@ -7,11 +7,13 @@
  * Pieces of a concatenation become parts of its result, unless that takes more memory. A rank's
  * operand of an all_gather, or result of a reduce_scatter, lies in its part of the whole if that
  * lowers the peak ({@link ShardsInPlace}). Only these offsets depend on the rank. What is gathered
- * along a later dimension is rows there, with those of other ranks between them. The symmetric
- * arena is packed for all ranks at once: the steps between two collectives are put on a common
- * axis. Each rank's local buffers then go into its holes and into the local arena. No buffer can
- * span two allocations, so the two arenas together may need more than what is live at once. Then
- * all values go into a larger symmetric arena. That costs address space, but no memory.
+ * along a later dimension is rows there, with those of other ranks between them. The result of a
+ * collective is rows, too, where a later op joins it with others so, unless that takes more memory
+ * ({@link RowPieces}). The symmetric arena is packed for all ranks at once: the steps between two
+ * collectives are put on a common axis. Each rank's local buffers then go into its holes and into
+ * the local arena. No buffer can span two allocations, so the two arenas together may need more
+ * than what is live at once. Then all values go into a larger symmetric arena. That costs address
+ * space, but no memory.
  *
  * <h2>Why peers' memory is safe</h2>
  *
