@@ -144,9 +144,11 @@ public final class StateChecks implements PassObserver {
             pass,
             "the name '%s' is taken",
             result.name());
-        // Where a tensor asks to be is not inferred.
+        // Where a tensor asks to be is not inferred, nor how the copy of an operand lies.
+        boolean staged = op.def().name().toString().equals("symplan::stage");
         require(
             !(result.type() instanceof TensorType type)
+                || (staged && inferred.get(i).allows(type))
                 || inferred.get(i).type() instanceof TensorType given
                     && given.equals(type.withSpace(given.space())),
             pass,

@@ -364,6 +364,9 @@ public final class RandomPrograms {
   /** What is received, in rows beside those of another tensor; mostly, nothing else reads it. */
   private void sideBySide() {
     var a = pick();
+    if (!a.tensor().isContiguous()) {
+      return;
+    }
     var group = GROUPS.get(shape.nextInt(GROUPS.size()));
     var name = new Arg.Str(group.name());
     var ns = "_c10d_functional::";

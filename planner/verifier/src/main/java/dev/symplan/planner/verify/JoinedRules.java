@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
@@ -19,7 +20,9 @@ import java.util.Set;
  * op joins them so. Graphs do not say it: ops that know nothing of it would read and write what
  * lies between. So the tensor is the result of a collective that can write rows, in a kernel
  * without an epilogue, and only the op that joins it reads it, in a step of its own, where its
- * result has exactly these rows. {@link MemoryRun} checks each row by itself.
+ * result has exactly these rows. Or it is what such a collective reduces in place: then an op that
+ * can leave memory between rows makes it, in a step of its own. {@link MemoryRun} checks each row
+ * by itself.
  */
 final class JoinedRules {
   private final Plan plan;
@@ -73,10 +76,13 @@ final class JoinedRules {
     var piece = facts.storage(storage);
     int maker = facts.definedBy(storage);
     int k = maker < 0 ? -1 : facts.collectiveOf(maker);
-    if (k < 0
-        || !isAligned(piece)
-        || !canWrite(facts.plan.collectives().get(k), piece)
-        || facts.mayAlias().isShared(storage)) {
+    boolean written =
+        k >= 0
+            ? canWrite(facts.plan.collectives().get(k), piece)
+            : alone.contains(maker)
+                && facts.op(maker).def().has(OpTrait.ROWS_APART)
+                && lies(piece).isPresent();
+    if (!written || !isAligned(piece) || facts.mayAlias().isShared(storage)) {
       wrong(storage, "nothing writes it so");
     }
   }
@@ -90,11 +96,9 @@ final class JoinedRules {
 
   private boolean canWrite(CollectivePlan collective, Value piece) {
     int tensor = collective.results().indexOf(piece.id());
-    var placement = facts.plan.placements().get(piece.id());
     return tensor >= 0
         && !collective.hasEpilogue()
-        && piece.tensor().bytes() % placement.stride() == 0
-        && ResultRows.lying(piece.tensor(), placement.stride(), placement.pitch())
+        && lies(piece)
             .filter(
                 lying ->
                     ResultRows.allow(
@@ -106,12 +110,36 @@ final class JoinedRules {
             .isPresent();
   }
 
+  /** A tensor as it lies, if it consists of such rows. */
+  private Optional<TensorType> lies(Value value) {
+    var placement = facts.plan.placements().get(value.id());
+    return value.tensor().bytes() % placement.stride() == 0
+        ? ResultRows.lying(value.tensor(), placement.stride(), placement.pitch())
+        : Optional.empty();
+  }
+
+  /** Whether a collective reduces a tensor where its result is. */
+  private boolean isReduced(Value value, int op) {
+    int k = facts.collectiveOf(op);
+    if (k < 0) {
+      return false;
+    }
+    var collective = facts.plan.collectives().get(k);
+    int tensor = collective.operands().indexOf(value.id());
+    var placements = facts.plan.placements();
+    return collective.inPlace()
+        && tensor >= 0
+        && placements.get(value.id()).equals(placements.get(collective.results().get(tensor)));
+  }
+
   private void checkUser(Value value, int index) {
     var op = facts.op(index);
     boolean known =
         op.def().has(OpTrait.CONCATENATION)
             ? alone.contains(index) && isJoined(value, op)
-            : !facts.needsStep(index) && op.results().stream().allMatch(v -> keepsRows(v, value));
+            : facts.needsStep(index)
+                ? isReduced(value, index)
+                : op.results().stream().allMatch(view -> keepsRows(view, value));
     if (!known) {
       wrong(facts.storageOf(value.id()), facts.words.text(index) + " does not know it");
     }
@@ -124,7 +152,7 @@ final class JoinedRules {
         && facts.offsetInStorage(view.id()) == 0
         && view.tensor().bytes() == piece.tensor().bytes()
         && placement.equals(facts.plan.placements().get(piece.id()))
-        && ResultRows.lying(view.tensor(), placement.stride(), placement.pitch()).isPresent();
+        && lies(view).isPresent();
   }
 
   /** Whether a piece lies where the result of an op has its rows. */

@@ -100,6 +100,10 @@ class RowPiecesTest {
                 + " = wait(r); c = aten::cat([x, g], 1); return c, y")) {
       assertThat(inRows(plan(lines, with("all_reduce", variant)))).as(lines).contains("r", "g");
     }
+    var inPlace =
+        "n = aten::exp(x); r = c10d::all_reduce(n, 'sum', 'g'); c = aten::cat([r, w], 2); return c";
+    var rows = inRows(plan(inPlace, with("all_reduce", variant)));
+    assertThat(rows.contains("n")).isEqualTo(variant != Variant.ONE_SHOT);
   }
 
   @ParameterizedTest

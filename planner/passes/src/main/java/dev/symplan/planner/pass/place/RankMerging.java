@@ -65,7 +65,7 @@ final class RankMerging {
           || !aliases.isWhole(operand)
           || operand.tensor().storageBytes() != result.tensor().storageBytes()
           || graph.arena(from) != graph.arena(aliases.id(result))
-          || merges.isInRows(aliases.id(result))
+          || merges.isInRows(from) != merges.isInRows(aliases.id(result))
           || !sources.add(from)) {
         return false;
       }
@@ -108,6 +108,7 @@ final class RankMerging {
     var result = graph.graph().ops().get(unit.get(position)).result();
     if (graph.arena(aliases.id(result)).isExternal()
         || merges.isShard(aliases.id(result))
+        || merges.isInRows(aliases.id(result))
         || !aliases.defines(result)) {
       return;
     }

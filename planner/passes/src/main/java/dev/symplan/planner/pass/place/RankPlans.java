@@ -122,11 +122,11 @@ final class RankPlans {
     var decided = ImmutableList.<ArgDecision>builder();
     for (int i = 0; i < args.size(); i++) {
       var arg = args.get(i);
-      if (inPlace && arg.reason() == Reason.RESULT_WRITES) {
-        decided.add(because(arg, Reason.IN_PLACE, args.get(i - operands).value()));
-      } else if (i >= operands && joined.containsKey(collective.results().get(i - operands).id())) {
+      if (i >= operands && joined.containsKey(collective.results().get(i - operands).id())) {
         var whole = joined.get(collective.results().get(i - operands).id());
         decided.add(because(arg, Reason.WRITES_ROWS, whole));
+      } else if (inPlace && arg.reason() == Reason.RESULT_WRITES) {
+        decided.add(because(arg, Reason.IN_PLACE, args.get(i - operands).value()));
       } else {
         decided.add(arg);
       }

@@ -4,6 +4,7 @@ import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSetMultimap;
 import com.google.common.collect.Iterables;
+import com.google.common.collect.Streams;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
@@ -11,18 +12,22 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.ResultRows;
 import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Concatenation;
 import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Step;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 
 /**
  * The results of collectives that can lie where a later op joins them along a dimension that is not
  * the first: in rows, between those of the other pieces. Only the collective writes such a piece,
- * and only that op reads it, so that no other op meets rows that are apart.
+ * and only that op reads it, so that no other op meets rows that are apart. Where the collective
+ * can reduce in place, an op that can leave memory between rows may write its operand there, too.
  */
 final class RowPieces {
   /** Peers do not store shorter rows, in bytes: links are slow with them. */
@@ -36,14 +41,16 @@ final class RowPieces {
    *
    * @param op the index of the op that joins it with others
    * @param part its storage
+   * @param operand that of what the collective reduces there; empty if that lies elsewhere
    * @param whole the storage of what is joined
    */
-  private record Piece(int op, int part, int whole, Concatenation.Rows rows) {}
+  private record Piece(int op, int part, OptionalInt operand, int whole, Concatenation.Rows rows) {}
 
   private final Realized graph;
   private final Schedule schedule;
   private final Liveness life;
   private final PassContext context;
+  private final boolean alike;
   private final Map<Integer, Made> made = new HashMap<>();
   private final Supplier<ImmutableSetMultimap<Integer, Integer>> users =
       Suppliers.memoize(this::users);
@@ -52,17 +59,17 @@ final class RowPieces {
   /**
    * Finds those of a rank class.
    *
-   * @param symmetricToo whether what peers write may be among them, which all ranks must do alike
+   * @param alike whether there is no other, so that all ranks do alike what they must
    */
-  RowPieces(
-      Realized graph, Schedule schedule, Liveness life, PassContext context, boolean symmetricToo) {
+  RowPieces(Realized graph, Schedule schedule, Liveness life, PassContext context, boolean alike) {
     this.graph = graph;
     this.schedule = schedule;
     this.life = life;
     this.context = context;
+    this.alike = alike;
     for (int k = 0; k < graph.collectives().size(); k++) {
       var results = graph.collectives().get(k).results();
-      if (graph.spec(k).writesRows() && (symmetricToo || !graph.spec(k).needsSymmetricResult())) {
+      if (graph.spec(k).writesRows() && (alike || !graph.spec(k).needsSymmetricResult())) {
         for (int i = 0; i < results.size(); i++) {
           made.put(id(results.get(i)), new Made(k, i));
         }
@@ -96,9 +103,49 @@ final class RowPieces {
           && life.diesIn(rows.value(), step)
           && isOnlyRead(part, op, index, rows.bytes())
           && canBeWritten(made.get(part), rows)) {
-        pieces.add(new Piece(index, part, id(op.result()), rows));
+        var operand = operand(made.get(part), rows.bytes());
+        pieces.add(new Piece(index, part, operand, id(op.result()), rows));
       }
     }
+  }
+
+  /** The storage of what a collective may reduce where its result is. */
+  private OptionalInt operand(Made by, long row) {
+    var collective = graph.collectives().get(by.collective());
+    var operand = collective.operands().get(by.tensor());
+    var storage = graph.aliases().of(operand);
+    boolean fits =
+        alike
+            && collective.operands().size() == 1
+            && graph.spec(by.collective()).allowsInPlace()
+            && canWriteRows(storage)
+            && graph.arena(storage.id()) == graph.arena(id(collective.results().getFirst()))
+            && graph.aliases().isWhole(operand)
+            && isOfRows(operand.tensor(), row)
+            && isOfRows(storage.value().tensor(), row)
+            && life.diesIn(operand, schedule.startStep().get(by.collective()))
+            && usersOf(storage.id())
+                .allMatch(
+                    user ->
+                        user == storage.def() || user == collective.index() || isRows(user, row));
+    return fits ? OptionalInt.of(storage.id()) : OptionalInt.empty();
+  }
+
+  /** Whether an op writes a storage in a step of its own, and can leave memory between rows. */
+  private boolean canWriteRows(Aliases.Storage storage) {
+    return !storage.isInput()
+        && graph.graph().ops().get(storage.def()).def().has(OpTrait.ROWS_APART)
+        && schedule.stepOfOp().get(storage.def()) >= 0
+        && schedule.steps().get(schedule.stepOfOp().get(storage.def())) instanceof Step.Compute;
+  }
+
+  private IntStream usersOf(int storage) {
+    var ops = graph.graph().ops();
+    return IntStream.range(0, ops.size())
+        .filter(
+            i ->
+                Streams.concat(ops.get(i).operands().stream(), ops.get(i).results().stream())
+                    .anyMatch(value -> value.isTensor() && id(value) == storage));
   }
 
   private boolean isOurs(int storage) {
@@ -164,6 +211,14 @@ final class RowPieces {
     for (var piece : found) {
       if (piece.op() == op && !merges.isJoined(piece.part())) {
         merges.joinRows(piece.part(), piece.whole(), piece.rows());
+        piece
+            .operand()
+            .ifPresent(
+                operand -> {
+                  if (!merges.isJoined(operand)) {
+                    merges.joinRows(operand, piece.whole(), piece.rows());
+                  }
+                });
       }
     }
   }
