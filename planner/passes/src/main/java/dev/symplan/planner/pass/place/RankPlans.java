@@ -21,6 +21,7 @@ import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.RankPlan;
 import java.util.HashMap;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /** Puts together the plan of each rank class, with all barriers. */
 final class RankPlans {
@@ -122,8 +123,9 @@ final class RankPlans {
     var decided = ImmutableList.<ArgDecision>builder();
     for (int i = 0; i < args.size(); i++) {
       var arg = args.get(i);
-      if (i >= operands && joined.containsKey(collective.results().get(i - operands).id())) {
-        var whole = joined.get(collective.results().get(i - operands).id());
+      @Nullable String whole =
+          i < operands ? null : joined.get(collective.results().get(i - operands).id());
+      if (whole != null) {
         decided.add(because(arg, Reason.WRITES_ROWS, whole));
       } else if (inPlace && arg.reason() == Reason.RESULT_WRITES) {
         decided.add(because(arg, Reason.IN_PLACE, args.get(i - operands).value()));
