@@ -20,6 +20,7 @@ import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -51,6 +52,20 @@ final class HigherOrder {
   private static final ImmutableSet<String> CONTROL_FLOW =
       ImmutableSet.of(
           "cond", "while_loop", "while_loop_stack_output", "map_impl", "scan", "associative_scan");
+
+  /** Ops that draw random numbers, by what they are called with a generator. */
+  private static final ImmutableMap<String, String> DRAWS =
+      ImmutableMap.of(
+          "torch.ops.aten.rand.default", "torch.ops.aten.rand.generator",
+          "torch.ops.aten.randn.default", "torch.ops.aten.randn.generator",
+          "torch.ops.aten.randint.default", "torch.ops.aten.randint.generator",
+          "torch.ops.aten.randint.low", "torch.ops.aten.randint.low_generator",
+          "torch.ops.aten.randperm.default", "torch.ops.aten.randperm.generator",
+          "torch.ops.aten.bernoulli.default", "torch.ops.aten.bernoulli.default",
+          "torch.ops.aten.bernoulli.p", "torch.ops.aten.bernoulli.p");
+
+  /** Before each call, AOTAutograd sets both generators of a number to the same state. */
+  private static final Pattern GENERATOR = Pattern.compile("(?:fwd|bwd)_(rng_state_[0-9]+)");
 
   private static final ImmutableSet<String> SCATTER_PARAMS =
       ImmutableSet.of("shape", "background_val", "dtype", "dim", "selector", "val");
@@ -281,26 +296,39 @@ final class HigherOrder {
       refuse(call, call.target().substring(PREFIX.length()));
       return;
     }
-    warnOnce(
-        DiagnosticCode.UNSUPPORTED,
-        call.span(),
-        "%s is planned without the random state that it is given".formatted(op.get()),
-        "the plan does not depend on it, but a run draws other numbers than the forward graph, and"
-            + " gradients are wrong; Inductor's own random numbers have seeds in the graph:"
-            + " torch._inductor.config.fallback_random = False");
+    var generator = generator(call.keywords().get(state), op.get());
+    if (generator.isEmpty()) {
+      warnOnce(
+          DiagnosticCode.UNSUPPORTED,
+          call.span(),
+          "%s is planned without the random state that it is given".formatted(op.get()),
+          "the plan does not depend on it, but a run draws other numbers than the forward graph,"
+              + " and gradients are wrong; Inductor's own random numbers have seeds in the graph:"
+              + " torch._inductor.config.fallback_random = False");
+    }
     var keywords = ImmutableMap.<String, FxExpr>builder();
     call.keywords().entrySet().stream()
         .filter(entry -> !entry.getKey().equals(state))
         .forEach(keywords::put);
+    generator.ifPresent(name -> keywords.put("generator", new FxExpr.Str(name)));
     writer.emit(
         statement,
         statement.name(),
         statement.type(),
         new FxExpr.Call(
-            op.get(),
+            generator.map(_ -> DRAWS.get(op.get())).orElse(op.get()),
             call.args().subList(at + 1, call.args().size()),
             keywords.buildOrThrow(),
             call.span()));
+  }
+
+  /** {@return what both graphs call the generator from which the operator draws} */
+  private static Optional<String> generator(@Nullable FxExpr state, String operator) {
+    if (!DRAWS.containsKey(operator) || !(state instanceof FxExpr.Name(String name))) {
+      return Optional.empty();
+    }
+    var matcher = GENERATOR.matcher(name);
+    return matcher.matches() ? Optional.of(matcher.group(1)) : Optional.empty();
   }
 
   /** A tensor of one value, with another at one index of a dimension. */

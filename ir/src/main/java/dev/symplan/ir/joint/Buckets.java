@@ -232,16 +232,19 @@ public final class Buckets {
                 source,
                 version,
                 input,
+                tie.get().copied(),
                 tie.get().span()));
       } else if (version > 0 && input.isTensor() && source.isFixed(input)) {
-        ties.add(tie(source.first, input.name(), source, version, input, input.span()));
+        ties.add(tie(source.first, input.name(), source, version, input, false, input.span()));
       }
     }
     return ties;
   }
 
-  private Tie tie(int from, String value, Source to, int version, Value input, Span span) {
-    return new Tie(from, value, to.first + version, name(to, version, input.name()), false, span);
+  private Tie tie(
+      int from, String value, Source to, int version, Value input, boolean copied, Span span) {
+    var name = name(to, version, input.name());
+    return new Tie(from, value, to.first + version, name, false, copied, span);
   }
 
   private String suffix(int version) {

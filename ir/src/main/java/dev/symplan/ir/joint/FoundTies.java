@@ -16,11 +16,15 @@ import java.util.regex.Pattern;
  * The ties that follow from names and order.
  *
  * <p>A graph with inputs called {@code tangents_N} is AOTAutograd's backward of the graph before
- * it: its other inputs are, in order, the last outputs of that graph. An input of any other graph
- * is the output of an earlier one that has its name.
+ * it: its other tensors are, in order, the last tensors that the graph gives. Sizes, and the states
+ * of generators from which it draws what the forward graph drew, come from the caller. An input of
+ * any other graph is the output of an earlier one that has its name.
  */
 final class FoundTies {
   private static final Pattern TANGENT = Pattern.compile("tangents_[0-9]+");
+
+  /** States of generators that are tensors (functionalize_rng_ops of AOTAutograd). */
+  private static final Pattern STATE = Pattern.compile("bwd_(seed|base_offset)_[0-9]+");
 
   private FoundTies() {}
 
@@ -49,15 +53,17 @@ final class FoundTies {
 
   /** AOTAutograd's order: the last tensors of the forward graph, and then the tangents. */
   private static List<Tie> saved(List<Graph> graphs, int backward) {
-    var outputs = graphs.get(backward - 1).outputValues();
+    var outputs = tensors(graphs.get(backward - 1).outputValues());
     var inputs =
-        graphs.get(backward).inputs().stream().filter(input -> !isCalled(TANGENT, input)).toList();
+        tensors(graphs.get(backward).inputs()).stream()
+            .filter(input -> !isCalled(TANGENT, input) && !isCalled(STATE, input))
+            .toList();
     if (inputs.size() > outputs.size()) {
       throw wrong(
           graphs.get(backward).span(),
           "this backward graph takes %s besides tangents, but the graph before it gives %s"
               .formatted(
-                  Units.count(inputs.size(), "input"), Units.count(outputs.size(), "output")),
+                  Units.count(inputs.size(), "tensor"), Units.count(outputs.size(), "tensor")),
           "give the forward graph of the same capture before it, or --ties FILE");
     }
     var ties = new ArrayList<Tie>();
@@ -74,7 +80,10 @@ final class FoundTies {
                 .formatted(name, input.name()),
             "use --ties FILE to say which input is the output of which graph");
       }
-      ties.add(new Tie(backward - 1, name, backward, input.name(), false, input.span()));
+      // The text of the forward graph does not show that Inductor saves some tensors channels-last;
+      // that of the backward graph does. Both names together leave no doubt which tensor it is.
+      boolean copied = name.equals(input.name());
+      ties.add(new Tie(backward - 1, name, backward, input.name(), false, copied, input.span()));
     }
     return ties;
   }
@@ -85,12 +94,16 @@ final class FoundTies {
       for (int from = to - 1; from >= 0; from--) {
         if (graphs.get(from).outputValues().stream()
             .anyMatch(output -> output.name().equals(input.name()))) {
-          ties.add(new Tie(from, input.name(), to, input.name(), false, input.span()));
+          ties.add(new Tie(from, input.name(), to, input.name(), false, false, input.span()));
           break;
         }
       }
     }
     return ties;
+  }
+
+  private static List<Value> tensors(List<Value> values) {
+    return values.stream().filter(Value::isTensor).toList();
   }
 
   private static boolean isCalled(Pattern pattern, Value value) {

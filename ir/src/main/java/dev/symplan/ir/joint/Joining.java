@@ -13,12 +13,16 @@ import dev.symplan.ir.op.OpDef;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /** Puts tied graphs of some ranks one after the other, in one graph. */
 final class Joining {
   private static final OpDef AS_STRIDED = BuiltinOps.registry().get("aten::as_strided");
+  private static final OpDef CLONE = BuiltinOps.registry().get("aten::clone");
 
   private final TiedGraphs tied;
   private final ImmutableList<Graph> graphs;
@@ -57,11 +61,20 @@ final class Joining {
       if (g > 0) {
         ops.add(ProgramGraph.border(name, inputsBefore[g], outputs.size(), graph.span()));
       }
-      tied.into(g).forEach(this::handOn);
+      var copies = new LinkedHashMap<Value, Tie>();
+      for (var tie : tied.into(g)) {
+        if (tied.isCopy(tie)) {
+          copies.put(tied.taken(tie), tie);
+        } else {
+          handOn(tie);
+        }
+      }
       for (var op : graphs.get(g).ops()) {
+        copy(op.operands(), copies);
         op.results().forEach(result -> own[result.id()] = define(result, result.name()));
         ops.add(op.map(value -> own[value.id()]));
       }
+      copy(graphs.get(g).outputValues(), copies);
       outputsForCaller(g).forEach(output -> outputs.add(output.map(value -> own[value.id()])));
     }
     var first = graphs.getFirst();
@@ -97,6 +110,25 @@ final class Joining {
         value.type() instanceof TensorType type && !type.strides().equals(input.tensor().strides())
             ? restrided(value, input)
             : value;
+  }
+
+  /** Makes copies with other strides directly before they are read, so that they live shortly. */
+  private void copy(List<Value> read, Map<Value, Tie> copies) {
+    for (var input : read) {
+      @Nullable Tie tie = copies.remove(input);
+      if (tie != null) {
+        var value = now.get(tie.from())[tied.given(tie).id()];
+        var copied = define(input, input.name());
+        ops.add(
+            new Op(
+                CLONE,
+                ImmutableList.of(new Arg.Ref(value), Arg.None.NONE),
+                ImmutableList.of(copied),
+                input.span(),
+                Notes.NONE));
+        now.get(tie.to())[input.id()] = copied;
+      }
+    }
   }
 
   /** A dimension of one element may have any stride, but ops see the one that they were given. */

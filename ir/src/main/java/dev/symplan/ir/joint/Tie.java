@@ -10,9 +10,12 @@ import dev.symplan.ir.diag.Span;
  * @param to a later graph, by its position
  * @param input the input of that graph that takes the tensor
  * @param kept whether the caller gets the output, too
+ * @param copied whether the later graph may get a copy with the strides of its input, where they
+ *     differ; otherwise the tensor is one memory
  * @param span where the tie is written
  */
-public record Tie(int from, String value, int to, String input, boolean kept, Span span) {
+public record Tie(
+    int from, String value, int to, String input, boolean kept, boolean copied, Span span) {
   public Tie {
     if (from < 0 || to <= from) {
       throw new IllegalArgumentException(

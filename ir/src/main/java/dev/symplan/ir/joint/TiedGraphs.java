@@ -14,6 +14,7 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -76,6 +77,9 @@ final class TiedGraphs {
       throw noInput(tie, later);
     }
     checkTypes(tie, given(tie).type(), input.get().type());
+    if (isCopy(tie)) {
+      checkUnwritten(tie, later, input.get());
+    }
     if (sources.get(tie.to()).putIfAbsent(tie.input(), tie) != null) {
       throw twice(tie);
     }
@@ -101,12 +105,52 @@ final class TiedGraphs {
    * @throws CompileException when the ends of a tie cannot be one tensor
    */
   static void checkTypes(Tie tie, Type given, Type taken) {
-    if (!fits(given, taken)) {
-      throw wrong(
-          tie.span(),
-          "'%s' is %s in graph %s, but '%s' is %s in graph %s"
-              .formatted(tie.value(), given, tie.from(), tie.input(), taken, tie.to()),
-          "tied tensors have the same type; are these graphs of one capture?");
+    boolean onlyStridesDiffer = hasSameElements(given, taken);
+    if (onlyStridesDiffer && (hasSamePlaces(given, taken) || (tie.copied() && isApart(taken)))) {
+      return;
+    }
+    throw wrong(
+        tie.span(),
+        "'%s' is %s in graph %s, but '%s' is %s in graph %s"
+            .formatted(tie.value(), given, tie.from(), tie.input(), taken, tie.to()),
+        !onlyStridesDiffer
+            ? "tied tensors have the same type; are these graphs of one capture?"
+            : isApart(taken)
+                ? ("the strides differ, so it is not one tensor; with \"copy\": true in --ties"
+                       + " FILE, graph %s gets a copy with its own strides")
+                    .formatted(tie.to())
+                : "the strides differ, and no copy can have those of '%s', as its elements overlap"
+                    .formatted(tie.input()));
+  }
+
+  /** {@return whether the later graph gets a copy, with the strides of its input} */
+  boolean isCopy(Tie tie) {
+    return !hasSamePlaces(given(tie).type(), taken(tie).type());
+  }
+
+  /** What a graph writes into an input would not arrive where the copy came from. */
+  private static void checkUnwritten(Tie tie, Graph later, Value input) {
+    var views = new HashSet<Value>();
+    views.add(input);
+    for (var op : later.ops()) {
+      if (op.written().stream().anyMatch(views::contains)) {
+        throw wrong(
+            op.span(),
+            "'%s' writes into '%s', but graph %s has other strides for it than graph %s"
+                .formatted(op.label(), input.name(), tie.to(), tie.from()),
+            "an input that a graph writes into cannot be a copy: capture both graphs with the same"
+                + " strides, or tie nothing to '%s'".formatted(input.name()));
+      }
+      if (op.operands().stream().anyMatch(views::contains)) {
+        views.addAll(op.moved());
+      }
+      var results = op.infer();
+      for (int i = 0; i < op.results().size(); i++) {
+        if (results.get(i).view().filter(view -> views.contains(view.of())).isPresent()
+            || op.sources(i).stream().anyMatch(views::contains)) {
+          views.add(op.results().get(i));
+        }
+      }
     }
   }
 
@@ -138,18 +182,24 @@ final class TiedGraphs {
     return String.join(", ", some) + (values.size() > some.size() ? ", …" : "");
   }
 
-  /** The same elements at the same places, wherever an input would have to live. */
-  private static boolean fits(Type given, Type taken) {
+  /** The same elements, wherever an input would have to live. */
+  private static boolean hasSameElements(Type given, Type taken) {
     return given instanceof TensorType tensor && taken instanceof TensorType input
         ? input.space() == MemorySpace.ANY
             && tensor.dtype() == input.dtype()
             && tensor.sizes().equals(input.sizes())
-            && IntStream.range(0, tensor.rank())
-                .allMatch(
-                    dim ->
-                        tensor.size(dim) == 1
-                            || tensor.strides().get(dim) == input.strides().get(dim))
         : given.equals(taken);
+  }
+
+  /** A dimension of one element may have any stride. */
+  private static boolean hasSamePlaces(Type given, Type taken) {
+    return !(given instanceof TensorType tensor && taken instanceof TensorType input)
+        || IntStream.range(0, tensor.rank())
+            .allMatch(dim -> tensor.size(dim) == 1 || tensor.stride(dim) == input.stride(dim));
+  }
+
+  private static boolean isApart(Type type) {
+    return type instanceof TensorType tensor && tensor.liesApart();
   }
 
   private static CompileException wrong(Span span, String message, String hint) {

@@ -289,6 +289,25 @@ class HigherOrderTest {
         .contains("without the random state");
   }
 
+  /** Before each call, AOTAutograd sets the generator of the backward graph as the forward's. */
+  @Test
+  void forwardAndBackwardDrawTheSameNumbers() {
+    for (var pass : List.of("fwd", "bwd")) {
+      assertThat(
+              graph(
+                  X + ", %s_rng_state_0, %s_rng_state_1".formatted(pass, pass),
+                  """
+                  r: F4 = torch.ops.higher_order.graphsafe_run_with_rng_state(torch.ops.aten.rand.default, [4], dtype = torch.float32, device = device(type='cuda', index=0), pin_memory = False, rng_state = PASS_rng_state_0)
+                  b: F4 = torch.ops.higher_order.graphsafe_run_with_rng_state(torch.ops.aten.bernoulli.p, x, 0.5, rng_state = PASS_rng_state_1)
+                  return (r, b)
+                  """
+                      .replace("PASS", pass)))
+          .contains("r: f32[4] = aten::rand.generator([4], generator=\"rng_state_0\", dtype=")
+          .contains("b: f32[4] = aten::bernoulli.p(x, 0.5, generator=\"rng_state_1\")");
+    }
+    assertThat(warnings).isEmpty();
+  }
+
   @Test
   void calledSubgraphsAreInlined() {
     var text =

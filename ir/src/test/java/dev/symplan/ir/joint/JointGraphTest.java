@@ -62,7 +62,7 @@ class JointGraphTest {
   }
 
   private static Tie tie(int from, String value, int to, String input, boolean kept) {
-    return new Tie(from, value, to, input, kept, Span.NONE);
+    return new Tie(from, value, to, input, kept, false, Span.NONE);
   }
 
   @Test
@@ -179,7 +179,100 @@ class JointGraphTest {
         .hasMessageContaining("are these graphs of one capture?");
     assertThatThrownBy(
             () -> join(Optional.empty(), FORWARD.replace("row, row, full, ", ""), BACKWARD))
-        .hasMessageContaining("takes 3 inputs besides tangents, but the graph before it gives 1");
+        .hasMessageContaining("takes 3 tensors besides tangents, but the graph before it gives 1");
+  }
+
+  private static final String CONVOLUTION =
+      """
+      graph forward(primals_1: f32[2, 3, 4, 4], primals_2: f32[2, 3, 1, 4]) {
+        relu = aten::relu(primals_1)
+        y = aten::add.Tensor(relu, primals_2)
+        return y, primals_2, relu
+      }
+      """;
+
+  private static final String CHANNELS_LAST =
+      """
+      graph backward(primals_2: f32[2, 3, 1, 4][12, 4, 16, 1], relu: f32[2, 3, 4, 4][48, 1, 12, 3], tangents_1: f32[2, 3, 4, 4]) {
+        m = aten::mul.Tensor(tangents_1, primals_2)
+        t = aten::view(relu, [2, 3, 4, 4])
+        d = aten::mul.Tensor(m, t)
+        return d
+      }
+      """;
+
+  /** Inductor saves tensors channels-last, which only the backward graph shows. */
+  @Test
+  void savedTensorsOfOtherStridesAreCopied() {
+    var joint = join(Optional.empty(), CONVOLUTION, CHANNELS_LAST);
+    Golden.check("joint/strides.graph", GraphPrinter.print(joint));
+  }
+
+  @Test
+  void refusesOtherStridesWhereACopyCouldBeWrong() {
+    assertThatThrownBy(
+            () -> join(Optional.empty(), CONVOLUTION, CHANNELS_LAST.replace("relu", "convolution")))
+        .hasMessageContaining("bad-ties")
+        .hasMessageContaining(
+            "'relu' is f32[2, 3, 4, 4] in graph 0, but 'convolution' is"
+                + " f32[2, 3, 4, 4][48, 1, 12, 3] in graph 1")
+        .hasMessageContaining(
+            "with \"copy\": true in --ties FILE, graph 1 gets a copy with its own strides");
+    assertThatThrownBy(
+            () ->
+                join(
+                    Optional.empty(),
+                    CONVOLUTION,
+                    CHANNELS_LAST.replace("[48, 1, 12, 3]", "[48, 0, 12, 3]")))
+        .hasMessageContaining("no copy can have those of 'relu', as its elements overlap");
+    for (var written : List.of("relu", "t", "u")) {
+      var writes =
+          CHANNELS_LAST.replace(
+              "  d =",
+              "  u = aten::select.int(t, 0, 1)\n  w = aten::relu_(%s)\n  d =".formatted(written));
+      assertThatThrownBy(() -> join(Optional.empty(), CONVOLUTION, writes))
+          .hasMessageContaining(
+              "'w' writes into 'relu', but graph 1 has other strides for it than graph 0");
+    }
+    var elsewhere = CHANNELS_LAST.replace("  d =", "  w = aten::relu_(m)\n  d =");
+    assertThat(join(Optional.empty(), CONVOLUTION, elsewhere).graphs()).hasSize(1);
+  }
+
+  @Test
+  void tiesOfAFileAllowCopies() {
+    var a = "graph a(x: f32[4, 2]) {\n  y = aten::neg(x)\n  return y\n}\n";
+    var b = "graph b(v: f32[4, 2][1, 4]) {\n  z = aten::exp(v)\n  return z\n}\n";
+    var one = new Tie(0, "y", 1, "v", false, false, Span.NONE);
+    assertThatThrownBy(() -> join(Optional.of(ImmutableList.of(one)), a, b))
+        .hasMessageContaining("the strides differ, so it is not one tensor");
+    var copy = new Tie(0, "y", 1, "v", false, true, Span.NONE);
+    assertThat(GraphPrinter.print(join(Optional.of(ImmutableList.of(copy)), a, b)))
+        .contains("v: f32[4, 2][1, 4] = aten::clone(y)");
+  }
+
+  /** AOTAutograd puts sizes before saved tensors in the backward graph, and after them before. */
+  @Test
+  void sizesAndStatesOfGeneratorsAreNotSaved() {
+    var joint =
+        join(
+            Optional.empty(),
+            """
+            graph forward(primals_1: int, primals_2: f32[4], fwd_rng_state_0: None) {
+              r = aten::rand.generator([4], generator="rng_state_0")
+              y = aten::mul.Tensor(primals_2, r)
+              return y, y, primals_2, 4
+            }
+            """,
+            """
+            graph backward(primals_1: int, y: f32[4], primals_2: f32[4], tangents_1: f32[4], bwd_rng_state_0: None, bwd_seed_0: i64[], bwd_base_offset_0: i64[]) {
+              r = aten::rand.generator([4], generator="rng_state_0")
+              m = aten::mul.Tensor(tangents_1, r)
+              d = aten::mul.Tensor(m, primals_2)
+              e = aten::mul.Tensor(d, y)
+              return e
+            }
+            """);
+    Golden.check("joint/states.graph", GraphPrinter.print(joint));
   }
 
   @Test

@@ -203,7 +203,7 @@ public final class Cuts {
         for (var value : takes.get(g)) {
           int from = madeIn[value.id()];
           if (from < g) {
-            ties.add(new Tie(from, value.name(), g, value.name(), false, Span.NONE));
+            ties.add(new Tie(from, value.name(), g, value.name(), false, false, Span.NONE));
             if (!graph.inputs().contains(value)) {
               given.get(from).add(value);
             }

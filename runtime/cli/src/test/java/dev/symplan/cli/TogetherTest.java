@@ -126,6 +126,86 @@ class TogetherTest {
     return found;
   }
 
+  /** Texts as PyTorch 2.11 prints them, for a model in channels-last and one with a checkpoint. */
+  @Test
+  void pairsOfPyTorchWithOtherStridesAndGenerators() throws IOException {
+    var run = new ArrayList<>(List.of("run", joined(CONVOLUTION, CONVOLUTION_GRADIENT)));
+    assertThat(run(run.toArray(String[]::new)).out()).contains("ok: all 2 outputs agree");
+    run.add("--one-by-one");
+    assertThat(run(run.toArray(String[]::new)).out()).contains("ok: all 2 outputs agree");
+
+    // The backward graph draws what the forward graph drew.
+    var drawn = run("run", joined(CHECKPOINT, CHECKPOINT_GRADIENT), "--print", "all");
+    assertThat(drawn.err()).doesNotContain("random state");
+    assertThat(drawn.out()).contains("all: b8[]", "tensor(True)", "ok: all 4 outputs agree");
+  }
+
+  /** {@return a file with both graphs} */
+  private String joined(String forward, String backward) throws IOException {
+    var texts = List.of(folder.resolve("f.fx.txt"), folder.resolve("b.fx.txt"));
+    Files.writeString(texts.getFirst(), forward);
+    Files.writeString(texts.getLast(), backward);
+    var step = folder.resolve("step.graph").toString();
+    var imported =
+        run(
+            "import",
+            texts.getFirst().toString(),
+            texts.getLast().toString(),
+            "--together",
+            "--ranks",
+            "1",
+            "-o",
+            step);
+    assertThat(imported.code()).as(imported.toString()).isZero();
+    return step;
+  }
+
+  private static final String CONVOLUTION =
+      """
+      class GraphModule(torch.nn.Module):
+          def forward(self, primals_1: "f32[8, 3, 3, 3][27, 9, 3, 1]cuda:0", primals_2: "f32[2, 3, 8, 8][192, 64, 8, 1]cuda:0"):
+              convolution: "f32[2, 8, 8, 8][512, 64, 8, 1]cuda:0" = torch.ops.aten.convolution.default(primals_2, primals_1, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+              relu: "f32[2, 8, 8, 8][512, 64, 8, 1]cuda:0" = torch.ops.aten.relu.default(convolution);  convolution = None
+              return (relu, primals_1, primals_2, relu)
+      """;
+
+  private static final String CONVOLUTION_GRADIENT =
+      """
+      class GraphModule(torch.nn.Module):
+          def forward(self, primals_1: "f32[8, 3, 3, 3][27, 1, 9, 3]cuda:0", primals_2: "f32[2, 3, 8, 8][192, 1, 24, 3]cuda:0", relu: "f32[2, 8, 8, 8][512, 1, 64, 8]cuda:0", tangents_1: "f32[2, 8, 8, 8][512, 64, 8, 1]cuda:0"):
+              le: "b8[2, 8, 8, 8][512, 1, 64, 8]cuda:0" = torch.ops.aten.le.Scalar(relu, 0);  relu = None
+              full_default: "f32[][]cuda:0" = torch.ops.aten.full.default([], 0.0, dtype = torch.float32, layout = torch.strided, device = device(type='cuda', index=0), pin_memory = False)
+              where: "f32[2, 8, 8, 8][512, 64, 8, 1]cuda:0" = torch.ops.aten.where.self(le, full_default, tangents_1);  le = full_default = tangents_1 = None
+              convolution_backward = torch.ops.aten.convolution_backward.default(where, primals_2, primals_1, [0], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [False, True, False]);  where = primals_2 = primals_1 = None
+              getitem_1: "f32[8, 3, 3, 3][27, 1, 9, 3]cuda:0" = convolution_backward[1];  convolution_backward = None
+              return (getitem_1, None)
+      """;
+
+  private static final String CHECKPOINT =
+      """
+      class GraphModule(torch.nn.Module):
+          def forward(self, primals_1: "f32[8, 8][8, 1]cuda:0", primals_2: "f32[8, 8][8, 1]cuda:0", fwd_rng_state_0):
+              mm: "f32[8, 8][8, 1]cuda:0" = torch.ops.aten.mm.default(primals_2, primals_1)
+              graphsafe_run_with_rng_state: "f32[8, 8][8, 1]cuda:0" = torch.ops.higher_order.graphsafe_run_with_rng_state(torch.ops.aten.rand.default, [8, 8], dtype = torch.float32, device = device(type='cuda', index=0), pin_memory = False, rng_state = fwd_rng_state_0);  fwd_rng_state_0 = None
+              mul: "f32[8, 8][8, 1]cuda:0" = torch.ops.aten.mul.Tensor(mm, graphsafe_run_with_rng_state);  mm = None
+              return (mul, graphsafe_run_with_rng_state, primals_1, primals_2)
+      """;
+
+  private static final String CHECKPOINT_GRADIENT =
+      """
+      class GraphModule(torch.nn.Module):
+          def forward(self, graphsafe_run_with_rng_state: "f32[8, 8][8, 1]cuda:0", primals_1: "f32[8, 8][8, 1]cuda:0", primals_2: "f32[8, 8][8, 1]cuda:0", tangents_1: "f32[8, 8][8, 1]cuda:0", bwd_rng_state_0):
+              graphsafe_run_with_rng_state_1: "f32[8, 8][8, 1]cuda:0" = torch.ops.higher_order.graphsafe_run_with_rng_state(torch.ops.aten.rand.default, [8, 8], dtype = torch.float32, device = device(type='cuda', index=0), pin_memory = False, rng_state = bwd_rng_state_0);  bwd_rng_state_0 = None
+              eq: "b8[8, 8][8, 1]cuda:0" = torch.ops.aten.eq.Tensor(graphsafe_run_with_rng_state, graphsafe_run_with_rng_state_1)
+              all: "b8[][]cuda:0" = torch.ops.aten.all.default(eq);  eq = None
+              mul: "f32[8, 8][8, 1]cuda:0" = torch.ops.aten.mul.Tensor(tangents_1, graphsafe_run_with_rng_state_1);  tangents_1 = None
+              permute: "f32[8, 8][1, 8]cuda:0" = torch.ops.aten.permute.default(primals_2, [1, 0]);  primals_2 = None
+              mm: "f32[8, 8][8, 1]cuda:0" = torch.ops.aten.mm.default(permute, mul);  permute = None
+              permute_1: "f32[8, 8][1, 8]cuda:0" = torch.ops.aten.permute.default(primals_1, [1, 0]);  primals_1 = None
+              mm_1: "f32[8, 8][8, 1]cuda:0" = torch.ops.aten.mm.default(mul, permute_1);  permute_1 = None
+              return (mm, mm_1, all)
+      """;
+
   @Test
   void aPlanNamesItsGraphs() throws IOException {
     var files = List.of(folder.resolve("forward.fx.txt"), folder.resolve("backward.fx.txt"));

@@ -13,10 +13,11 @@ import java.nio.file.Path;
 /**
  * The ties between graphs that are planned together: a list of objects, each with {@code from} and
  * {@code to}, which have a {@code graph}, its position from 0, and the name of a {@code value}; and
- * {@code keep} for an output that the caller gets as well.
+ * {@code keep} for an output that the caller gets as well, {@code copy} for an input with other
+ * strides.
  */
 final class TiesFile {
-  private static final ImmutableSet<String> TIE = ImmutableSet.of("from", "to", "keep");
+  private static final ImmutableSet<String> TIE = ImmutableSet.of("from", "to", "keep", "copy");
   private static final ImmutableSet<String> END = ImmutableSet.of("graph", "value");
 
   private TiesFile() {}
@@ -44,6 +45,7 @@ final class TiesFile {
           to.get("graph").intValue(),
           to.get("value").text(),
           tie.find("keep").map(Json::bool).orElse(false),
+          tie.find("copy").map(Json::bool).orElse(false),
           tie.span());
     } catch (IllegalArgumentException e) {
       throw tie.wrong(String.valueOf(e.getMessage()), "graphs run in the order of their files");

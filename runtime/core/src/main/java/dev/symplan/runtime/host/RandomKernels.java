@@ -2,8 +2,10 @@ package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
 import com.google.common.hash.Hashing;
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import dev.symplan.runtime.host.HostCall.Value;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -12,8 +14,9 @@ import java.util.List;
  * Random numbers.
  *
  * <p>Ops that draw from PyTorch's generator draw here from one that is seeded by the name of the
- * result: the same numbers in every run, on every rank and in every execution of the graph, but not
- * PyTorch's. Ops that are given a seed give what Inductor's kernels make of it.
+ * generator, which a forward and a backward graph share, or else of the result: the same numbers in
+ * every run, on every rank and in every execution of the graph, but not PyTorch's. Ops that are
+ * given a seed give what Inductor's kernels make of it.
  */
 final class RandomKernels {
   private RandomKernels() {}
@@ -81,7 +84,12 @@ final class RandomKernels {
   }
 
   private static Philox random(HostCall call) {
-    return new Philox(Hashing.sipHash24().hashString(call.name(), StandardCharsets.UTF_8).asLong());
+    var name =
+        call.hasParam("generator")
+                && call.value("generator") instanceof Value.Constant(Arg.Str(var of))
+            ? of
+            : call.name();
+    return new Philox(Hashing.sipHash24().hashString(name, StandardCharsets.UTF_8).asLong());
   }
 
   private static HostTensor constant(double value) {

@@ -71,8 +71,8 @@ class ProgramSessionTest {
 
   private static final ImmutableList<Tie> SHARED =
       ImmutableList.of(
-          new Tie(0, "weight", 1, "weight", false, Span.NONE),
-          new Tie(0, "cache", 1, "cache", false, Span.NONE));
+          new Tie(0, "weight", 1, "weight", false, false, Span.NONE),
+          new Tie(0, "cache", 1, "cache", false, false, Span.NONE));
 
   private static Program program(Optional<ImmutableList<Tie>> ties, String... texts) {
     return JointGraph.of(
@@ -266,7 +266,7 @@ class ProgramSessionTest {
   void anOutputThatALaterGraphWritesIsRefused() {
     var first = "graph a(x: f32[4]) {\n  y = aten::neg(x)\n  return y\n}\n";
     var second = "graph b(y: f32[4], z: f32[4]) {\n  w = aten::copy_(y, z)\n  return w\n}\n";
-    var ties = ImmutableList.of(new Tie(0, "y", 1, "y", true, Span.NONE));
+    var ties = ImmutableList.of(new Tie(0, "y", 1, "y", true, false, Span.NONE));
     var options = CompileOptions.DEFAULT.withRanks(1);
     assertThatThrownBy(() -> plan(options, program(Optional.of(ties), first, second)))
         .isInstanceOf(CompileException.class)
