@@ -20,7 +20,6 @@ import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -53,20 +52,6 @@ final class HigherOrder {
       ImmutableSet.of(
           "cond", "while_loop", "while_loop_stack_output", "map_impl", "scan", "associative_scan");
 
-  /** Ops that draw random numbers, by what they are called with a generator. */
-  private static final ImmutableMap<String, String> DRAWS =
-      ImmutableMap.of(
-          "torch.ops.aten.rand.default", "torch.ops.aten.rand.generator",
-          "torch.ops.aten.randn.default", "torch.ops.aten.randn.generator",
-          "torch.ops.aten.randint.default", "torch.ops.aten.randint.generator",
-          "torch.ops.aten.randint.low", "torch.ops.aten.randint.low_generator",
-          "torch.ops.aten.randperm.default", "torch.ops.aten.randperm.generator",
-          "torch.ops.aten.bernoulli.default", "torch.ops.aten.bernoulli.default",
-          "torch.ops.aten.bernoulli.p", "torch.ops.aten.bernoulli.p");
-
-  /** Before each call, AOTAutograd sets both generators of a number to the same state. */
-  private static final Pattern GENERATOR = Pattern.compile("(?:fwd|bwd)_(rng_state_[0-9]+)");
-
   private static final ImmutableSet<String> SCATTER_PARAMS =
       ImmutableSet.of("shape", "background_val", "dtype", "dim", "selector", "val");
 
@@ -78,6 +63,7 @@ final class HigherOrder {
   private final DiagnosticSink sink;
   private final StatementWriter writer;
   private final ModuleAttributes attributes;
+  private final RandomStates states;
 
   /** Whether an op could not be taken apart. */
   private boolean refused;
@@ -103,6 +89,7 @@ final class HigherOrder {
     this.sink = sink;
     this.writer = new StatementWriter(function, targets);
     this.attributes = new ModuleAttributes(function, writer, sink);
+    this.states = new RandomStates(writer, targets);
   }
 
   /** {@return the graph without higher-order ops; those that cannot be taken apart are reported} */
@@ -128,7 +115,10 @@ final class HigherOrder {
       attributes.reportMissing();
     }
     return function.with(
-        ImmutableList.<Param>builder().addAll(params).addAll(attributes.constants()).build(),
+        ImmutableList.<Param>builder()
+            .addAll(states.sized(params))
+            .addAll(attributes.constants())
+            .build(),
         writer.statements(),
         function.results().stream().map(writer.renaming()::resolved).collect(toImmutableList()));
   }
@@ -184,6 +174,7 @@ final class HigherOrder {
   private void higherOrder(Statement statement, FxExpr.Call call) {
     var op = call.target().substring(PREFIX.length());
     switch (op) {
+      case "run_and_save_rng_state" -> withState(statement, call, 0, "");
       case "run_with_rng_state" -> withState(statement, call, 1, "");
       case "graphsafe_run_with_rng_state" -> withState(statement, call, 0, "rng_state");
       case "with_effects" -> {
@@ -289,15 +280,15 @@ final class HigherOrder {
         : Optional.empty();
   }
 
-  /** An operator that runs with another state of the random generator than the current one. */
-  private void withState(Statement statement, FxExpr.Call call, int at, String state) {
+  /** An operator that runs with a state of the random generator, or saves it. */
+  private void withState(Statement statement, FxExpr.Call call, int at, String keyword) {
+    var name = call.target().substring(PREFIX.length());
     var op = operator(call, at);
     if (op.isEmpty()) {
-      refuse(call, call.target().substring(PREFIX.length()));
+      refuse(call, name);
       return;
     }
-    var generator = generator(call.keywords().get(state), op.get());
-    if (generator.isEmpty()) {
+    if (states.isLost(op.get(), call, at + 1, keyword)) {
       warnOnce(
           DiagnosticCode.UNSUPPORTED,
           call.span(),
@@ -306,29 +297,11 @@ final class HigherOrder {
               + " and gradients are wrong; Inductor's own random numbers have seeds in the graph:"
               + " torch._inductor.config.fallback_random = False");
     }
-    var keywords = ImmutableMap.<String, FxExpr>builder();
-    call.keywords().entrySet().stream()
-        .filter(entry -> !entry.getKey().equals(state))
-        .forEach(keywords::put);
-    generator.ifPresent(name -> keywords.put("generator", new FxExpr.Str(name)));
-    writer.emit(
-        statement,
-        statement.name(),
-        statement.type(),
-        new FxExpr.Call(
-            generator.map(_ -> DRAWS.get(op.get())).orElse(op.get()),
-            call.args().subList(at + 1, call.args().size()),
-            keywords.buildOrThrow(),
-            call.span()));
-  }
-
-  /** {@return what both graphs call the generator from which the operator draws} */
-  private static Optional<String> generator(@Nullable FxExpr state, String operator) {
-    if (!DRAWS.containsKey(operator) || !(state instanceof FxExpr.Name(String name))) {
-      return Optional.empty();
+    if (name.equals("run_and_save_rng_state")) {
+      states.runAndSave(statement, call, op.get());
+    } else {
+      states.run(statement, call, op.get(), at + 1, keyword);
     }
-    var matcher = GENERATOR.matcher(name);
-    return matcher.matches() ? Optional.of(matcher.group(1)) : Optional.empty();
   }
 
   /** A tensor of one value, with another at one index of a dimension. */

@@ -117,7 +117,7 @@ final class TiedGraphs {
             ? "tied tensors have the same type; are these graphs of one capture?"
             : isApart(taken)
                 ? ("the strides differ, so it is not one tensor; with \"copy\": true in --ties"
-                       + " FILE, graph %s gets a copy with its own strides")
+                        + " FILE, graph %s gets a copy with its own strides")
                     .formatted(tie.to())
                 : "the strides differ, and no copy can have those of '%s', as its elements overlap"
                     .formatted(tie.input()));

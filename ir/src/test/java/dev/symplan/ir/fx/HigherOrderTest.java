@@ -308,6 +308,59 @@ class HigherOrderTest {
     assertThat(warnings).isEmpty();
   }
 
+  /** As PyTorch 2.11 prints a checkpointed layer; the size of the state has no value. */
+  @Test
+  void savedStatesAreWhatTheBackwardGraphDrawsFrom() {
+    assertThat(
+            graph(
+                X,
+                """
+                run_and_save_rng_state = torch.ops.higher_order.run_and_save_rng_state(torch.ops.aten.rand.default, [4])
+                getitem: "u8[16][1]cpu" = run_and_save_rng_state[0]
+                getitem_1: F4 = run_and_save_rng_state[1];  run_and_save_rng_state = None
+                both = torch.ops.higher_order.run_and_save_rng_state(torch.ops.aten.native_dropout.default, x, 0.5, True)
+                getitem_2: "u8[16][1]cpu" = both[0]
+                getitem_3 = both[1];  both = None
+                getitem_4: F4 = getitem_3[0];  getitem_3 = None
+                return (getitem_1, getitem_4, getitem, getitem_2)
+                """))
+        .isEqualTo(
+            """
+            graph g(x: f32[4]) {
+              getitem: u8[16] = aten::randint(256, [16], dtype=torch.uint8)
+              getitem_1: f32[4] = aten::rand.generator([4], generator=getitem)
+              getitem_2: u8[16] = aten::empty.memory_format([16], dtype=torch.uint8)
+              getitem_4: f32[4], _ = aten::native_dropout(x, 0.5, True)
+              return getitem_1, getitem_4, getitem, getitem_2
+            }
+            """);
+    assertThat(warnings).singleElement().asString().contains("native_dropout");
+    assertThat(
+            graph(
+                X + ", state: \"u8[s26][1]cpu\"",
+                """
+                r: F4 = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.rand.default, [4])
+                return (r,)
+                """))
+        .contains("state: u8[16]", "r: f32[4] = aten::rand.generator([4], generator=state)");
+  }
+
+  @Test
+  void attentionWithoutDropoutDrawsNothing() {
+    var q = "q: \"bf16[1, 2, 8, 64][1024, 512, 64, 1]cuda:0\", state: \"u8[s26][1]cpu\"";
+    var call =
+        """
+        a = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten._scaled_dot_product_cudnn_attention.default, q, q, q, None, True, DROPOUT, True)
+        getitem: "bf16[1, 2, 8, 64][1024, 512, 64, 1]cuda:0" = a[0]
+        return (getitem,)
+        """;
+    assertThat(graph(q, call.replace("DROPOUT", "0.0")))
+        .contains("(q, q, q, None, True, 0.0, True)");
+    assertThat(warnings).isEmpty();
+    graph(q, call.replace("DROPOUT", "0.1"));
+    assertThat(warnings).singleElement().asString().contains("without the random state");
+  }
+
   @Test
   void calledSubgraphsAreInlined() {
     var text =

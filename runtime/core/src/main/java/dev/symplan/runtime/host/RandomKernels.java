@@ -2,7 +2,6 @@ package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
 import com.google.common.hash.Hashing;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.host.HostCall.Value;
@@ -13,10 +12,10 @@ import java.util.List;
 /**
  * Random numbers.
  *
- * <p>Ops that draw from PyTorch's generator draw here from one that is seeded by the name of the
- * generator, which a forward and a backward graph share, or else of the result: the same numbers in
- * every run, on every rank and in every execution of the graph, but not PyTorch's. Ops that are
- * given a seed give what Inductor's kernels make of it.
+ * <p>Ops that draw from PyTorch's generator draw here from one that is seeded by the generator that
+ * it is given, a name or a state, and else by the name of the result: the same numbers in every
+ * run, on every rank and in every execution of the graph, but not PyTorch's. Ops that are given a
+ * seed give what Inductor's kernels make of it.
  */
 final class RandomKernels {
   private RandomKernels() {}
@@ -84,12 +83,18 @@ final class RandomKernels {
   }
 
   private static Philox random(HostCall call) {
-    var name =
-        call.hasParam("generator")
-                && call.value("generator") instanceof Value.Constant(Arg.Str(var of))
-            ? of
-            : call.name();
-    return new Philox(Hashing.sipHash24().hashString(name, StandardCharsets.UTF_8).asLong());
+    var hash = Hashing.sipHash24().newHasher();
+    if (!call.hasParam("generator") || !call.has("generator")) {
+      hash.putString(call.name(), StandardCharsets.UTF_8);
+    } else if (call.value("generator") instanceof Value.Tensor(HostTensor state)) {
+      var flat = Views.flat(state);
+      for (long i = 0; i < flat.type().numel(); i++) {
+        hash.putLong(flat.getLong(i));
+      }
+    } else {
+      hash.putString(call.string("generator"), StandardCharsets.UTF_8);
+    }
+    return new Philox(hash.hash().asLong());
   }
 
   private static HostTensor constant(double value) {
