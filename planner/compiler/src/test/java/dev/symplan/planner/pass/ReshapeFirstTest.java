@@ -83,6 +83,45 @@ class ReshapeFirstTest {
         .toList();
   }
 
+  /** Two gradients of a gate read one product; views in between show the shape that there is. */
+  @Test
+  void opsBehindViewsOfTheSameShapeChangeTogether() {
+    assertThat(
+            ranks(
+                "aten::mul.Tensor",
+                "m = aten::mm(x, u)",
+                "v = aten::view(m, [4, 16, 4096])",
+                "e = aten::exp(v)",
+                "g = aten::mul.Tensor(e, v)",
+                "w = aten::view(g, [4, 16, 4096])",
+                "z = aten::view(w, [4, 16, 4096])",
+                "h = aten::mul.Tensor(w, e)",
+                "a = aten::view(z, [64, 4096])",
+                "b = aten::view(h, [64, 4096])",
+                "n = aten::t(u)",
+                "c = aten::mm(a, n)",
+                "d = aten::mm(b, n)",
+                "return c, d"))
+        .containsExactly(2, 2);
+  }
+
+  /** The caller gets one of them in its shape. */
+  @Test
+  void viewsOfTheSameShapeThatTheCallerGetsStay() {
+    assertThat(
+            ranks(
+                "aten::exp",
+                "m = aten::mm(x, u)",
+                "v = aten::view(m, [4, 16, 4096])",
+                "e = aten::exp(v)",
+                "w = aten::view(e, [4, 16, 4096])",
+                "a = aten::view(w, [64, 4096])",
+                "n = aten::t(u)",
+                "c = aten::mm(a, n)",
+                "return c, w"))
+        .containsExactly(3);
+  }
+
   /** Of scalars alone, an op makes no other shape. */
   @Test
   void scalarsStayScalars() {

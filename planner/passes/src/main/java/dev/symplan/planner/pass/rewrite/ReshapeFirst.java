@@ -58,14 +58,16 @@ public final class ReshapeFirst extends GraphPass {
     Search(Analyses own) {
       super(own);
       this.copier = new GraphCopier(graph);
+      graph.outputValues().forEach(value -> returned.set(value.id()));
       var reads = new IntLists.Builder();
       for (int i = 0; i < ops.size(); i++) {
-        for (var operand : ops.get(i).operands()) {
-          reads.add(operand.id(), i);
+        if (!isSame(i)) {
+          for (var operand : ops.get(i).operands()) {
+            reads.add(same(operand).id(), i);
+          }
         }
       }
       this.readers = reads.build(graph.valueCount());
-      graph.outputValues().forEach(value -> returned.set(value.id()));
     }
 
     Graph run() {
@@ -136,13 +138,36 @@ public final class ReshapeFirst extends GraphPass {
 
     /** Whether an op only shows all of a tensor in another shape, row by row. */
     private boolean isReshape(int index, Value value) {
+      return shownBy(index).map(this::same).filter(value::equals).isPresent();
+    }
+
+    /** {@return the tensor of which an op shows all, row by row} */
+    private Optional<Value> shownBy(int index) {
       var op = ops.get(index);
       return aliases.isView(index)
-          && op.results().size() == 1
-          && flow.base(op.result()).filter(value::equals).isPresent()
-          && isWhole(op.result())
-          && op.result().tensor().dtype() == value.tensor().dtype()
-          && !returned.get(op.result().id());
+              && op.results().size() == 1
+              && isWhole(op.result())
+              && !returned.get(op.result().id())
+          ? flow.base(op.result())
+              .filter(base -> base.tensor().dtype() == op.result().tensor().dtype())
+          : Optional.empty();
+    }
+
+    /** Whether an op shows a tensor in the shape that it has, as models do where ranks part. */
+    private boolean isSame(int index) {
+      return shownBy(index)
+          .filter(this::isWhole)
+          .filter(base -> base.tensor().sizes().equals(ops.get(index).result().tensor().sizes()))
+          .isPresent();
+    }
+
+    /** {@return the tensor of which a value only shows the same shape, and else the value} */
+    private Value same(Value value) {
+      var shown = value;
+      while (flow.maker(shown) >= 0 && isSame(flow.maker(shown))) {
+        shown = flow.base(shown).orElseThrow();
+      }
+      return shown;
     }
 
     private boolean isWhole(Value value) {
@@ -155,7 +180,7 @@ public final class ReshapeFirst extends GraphPass {
               .allMatch(
                   value ->
                       value.tensor().rank() == 0
-                          || sizes.equals(changed.get(flow.maker(value)))
+                          || sizes.equals(changed.get(flow.maker(same(value))))
                           || original(value, sizes).isPresent()
                           || isMadeAlone(value));
     }
@@ -167,7 +192,7 @@ public final class ReshapeFirst extends GraphPass {
         base = base.filter(this::isWhole).flatMap(flow::base);
       }
       return base.filter(this::isWhole)
-          .filter(found -> !changed.containsKey(flow.maker(found)))
+          .filter(found -> !changed.containsKey(flow.maker(same(found))))
           .filter(found -> found.tensor().dtype() == value.tensor().dtype());
     }
 
@@ -196,8 +221,11 @@ public final class ReshapeFirst extends GraphPass {
     }
 
     private Value reshaped(Value value, ImmutableLongArray sizes, Op op) {
-      if (value.tensor().rank() == 0 || sizes.equals(changed.get(flow.maker(value)))) {
+      if (value.tensor().rank() == 0) {
         return copier.now(value);
+      }
+      if (sizes.equals(changed.get(flow.maker(same(value))))) {
+        return copier.now(same(value));
       }
       var original = original(value, sizes);
       return original.isPresent()
@@ -216,7 +244,10 @@ public final class ReshapeFirst extends GraphPass {
 
     /** Whether an op reshapes what has these sizes already. */
     private boolean replaces(Op op) {
-      var value = op.results().size() == 1 ? flow.base(op.result()) : Optional.<Value>empty();
+      var value =
+          op.results().size() == 1
+              ? flow.base(op.result()).map(this::same)
+              : Optional.<Value>empty();
       if (value.isEmpty() || !changed.containsKey(flow.maker(value.get()))) {
         return false;
       }
