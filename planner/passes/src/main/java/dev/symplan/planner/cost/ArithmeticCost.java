@@ -21,8 +21,19 @@ final class ArithmeticCost {
   /** With fewer features, the exponentials of attention take longer than its products. */
   private static final long MIN_FEATURES = 91;
 
-  /** Gradients that are the same in every run, against the forward op. */
-  private static final double BACKWARD = 6;
+  /**
+   * Gradients that are the same in every run: several kernels, most of whose time is for the score
+   * itself, whatever the features are. Fitted to the times of an H100 in {@code
+   * docs/figures/attention-h100.txt}.
+   */
+  private static final double GRADIENT_START_MICROS = 17;
+
+  private static final double GRADIENT_FEATURES = 280;
+
+  private static final double GRADIENT_RATIO = 2;
+
+  /** Such gradients where numbers are added to the scores, against the forward op. */
+  private static final double BIASED_GRADIENT = 6;
 
   /** TFLOP/s of the kernel for attention that neither cuDNN nor our tiles compute. */
   private static final double SLOW_ATTENTION = 0.9;
@@ -75,8 +86,14 @@ final class ArithmeticCost {
     boolean library =
         LibraryAttention.isNarrow(query.dtype()) && LibraryAttention.hasFeatures(features);
     if (library) {
-      double micros = byLibrary(op, rows, features, heads, compute);
-      return AttentionOps.isBackward(op.def()) ? BACKWARD * micros : micros;
+      return !AttentionOps.isBackward(op.def())
+          ? byLibrary(op, rows, Math.max(features, MIN_FEATURES), heads, compute)
+          : hasBias(op)
+              ? BIASED_GRADIENT
+                  * byLibrary(op, rows, Math.max(features, MIN_FEATURES), heads, compute)
+              : GRADIENT_START_MICROS
+                  + byLibrary(
+                      op, rows, GRADIENT_FEATURES + GRADIENT_RATIO * features, heads, compute);
     }
     boolean generated =
         !AttentionOps.isBackward(op.def())
@@ -85,18 +102,13 @@ final class ArithmeticCost {
   }
 
   /** Multiprocessors take rows of queries in turns, those of a causal mask with unequal work. */
-  private static double byLibrary(Op op, long rows, long features, long heads, Compute compute) {
+  private static double byLibrary(Op op, long rows, double features, long heads, Compute compute) {
     var key = op.call().tensor("key");
     long tiles = Math.max(1, heads * Math.ceilDiv(rows, TILE));
     double turns = Math.ceilDiv(tiles, compute.multiprocessors());
     double scores = (double) Math.min(rows, TILE) * key.size(key.rank() - 2);
     double micros =
-        turns
-            * scores
-            * 4
-            * Math.max(features, MIN_FEATURES)
-            * compute.multiprocessors()
-            / (1e6 * compute.matrixRate());
+        turns * scores * 4 * features * compute.multiprocessors() / (1e6 * compute.matrixRate());
     return isCausal(op)
         ? micros * (0.5 + 0.5 * Math.min(1, 2.0 * compute.multiprocessors() / tiles))
         : micros;
@@ -114,6 +126,10 @@ final class ArithmeticCost {
     return isCausal(op)
         ? micros * Math.max(1 / turns, 0.5 + 0.25 * compute.multiprocessors() / tiles)
         : micros;
+  }
+
+  private static boolean hasBias(Op op) {
+    return op.def().schema().hasParam("attn_bias") && op.call().has("attn_bias");
   }
 
   /** Only the caller may know whether it is. */
