@@ -126,6 +126,14 @@ final class RunReport {
           + variant;
     }
     var next = Collections.min(others, Comparator.comparingDouble(Verdict::totalMicros));
+    if (next.reason() == Verdict.Reason.NOT_WORTH_MEMORY) {
+      return "%s is predicted to take %s; %s, with %s, gains too little for the memory of its workspace"
+          .formatted(
+              chosen.variant().text(),
+              Units.micros(chosen.totalMicros()),
+              next.variant().text(),
+              Units.micros(next.totalMicros()));
+    }
     return chosen.variant().text()
         + " is predicted to be the fastest"
         + (collective.isAsync()

@@ -157,6 +157,17 @@ class MainTest {
             "The tensors stay where they are: the options force nccl.", "ok: all 8 outputs agree");
   }
 
+  /** A faster variant is named with the reason why it was not taken. */
+  @Test
+  void variantsThatAreNotWorthTheirMemoryAreNotCalledSlower() {
+    var result = run("run", sample("cases/jax_embedding_loss"), "--check");
+    assertThat(result.out())
+        .containsPattern(
+            "one_shot is predicted to take .*; one_shot_push, with .*, gains too little for the"
+                + " memory of its workspace\\.")
+        .doesNotContain("the next is one_shot_push, with 2.7");
+  }
+
   /** TogetherTest runs the program whose weights are in a checkpoint. */
   static List<String> cases() throws IOException {
     try (var folders = Files.list(sample("cases"))) {
