@@ -51,8 +51,8 @@ public final class DependentLaunches {
         && steps.get(index).stream() == steps.get(index - 1).stream();
   }
 
-  /** Whether a kernel touches nothing but its own GPU's memory. */
-  private static boolean isLocal(int rank, Launch launch) {
+  /** {@return whether a kernel touches nothing but its own GPU's memory} */
+  static boolean isLocal(int rank, Launch launch) {
     return launch.words().stream()
         .allMatch(
             word ->

@@ -8,6 +8,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.StreamKind;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
 
@@ -40,6 +41,7 @@ public sealed interface DeviceStep {
    *
    * @param sharedBytes the shared memory that a block gets besides what its text declares
    * @param words its arguments
+   * @param streamed the matrices whose every element it reads once, which takes most of its time
    * @param label its name in messages
    * @param shares the share of each instruction, in order, if it is for several
    * @param dependent whether it may begin while the step before it still runs; the kernel waits for
@@ -52,6 +54,7 @@ public sealed interface DeviceStep {
       int threads,
       int sharedBytes,
       ImmutableList<KernelArgument> words,
+      ImmutableList<KernelArgument.Memory> streamed,
       String label,
       ImmutableList<Share> shares,
       boolean dependent)
@@ -64,21 +67,70 @@ public sealed interface DeviceStep {
         int threads,
         ImmutableList<KernelArgument> words,
         String label) {
-      this(stream, kernel, blocks, threads, 0, words, label, ImmutableList.of(), false);
+      this(
+          stream,
+          kernel,
+          blocks,
+          threads,
+          0,
+          words,
+          ImmutableList.of(),
+          label,
+          ImmutableList.of(),
+          false);
     }
 
     Launch withShared(int bytes) {
-      return new Launch(stream, kernel, blocks, threads, bytes, words, label, shares, dependent);
+      return new Launch(
+          stream, kernel, blocks, threads, bytes, words, streamed, label, shares, dependent);
     }
 
     Launch with(ImmutableList<Share> newShares) {
       return new Launch(
-          stream, kernel, blocks, threads, sharedBytes, words, label, newShares, dependent);
+          stream,
+          kernel,
+          blocks,
+          threads,
+          sharedBytes,
+          words,
+          streamed,
+          label,
+          newShares,
+          dependent);
     }
 
     Launch with(Kernel newKernel, boolean newDependent) {
       return new Launch(
-          stream, newKernel, blocks, threads, sharedBytes, words, label, shares, newDependent);
+          stream,
+          newKernel,
+          blocks,
+          threads,
+          sharedBytes,
+          words,
+          streamed,
+          label,
+          shares,
+          newDependent);
+    }
+
+    Launch streaming(ImmutableList<KernelArgument.Memory> matrices) {
+      return new Launch(
+          stream, kernel, blocks, threads, sharedBytes, words, matrices, label, shares, dependent);
+    }
+
+    /** {@return the launch with more blocks and arguments, of a kernel that has work for them} */
+    Launch with(Kernel newKernel, int moreBlocks, List<KernelArgument> moreWords) {
+      return new Launch(
+          stream,
+          newKernel,
+          blocks + moreBlocks,
+          threads,
+          sharedBytes,
+          ImmutableList.<KernelArgument>builder().addAll(words).addAll(moreWords).build(),
+          streamed,
+          label,
+          shares,
+          dependent);
     }
   }
 

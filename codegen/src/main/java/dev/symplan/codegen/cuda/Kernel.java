@@ -16,6 +16,9 @@ public record Kernel(String text) {
 
   private static final String BEGIN = ENTRY + "(const __grid_constant__ Args args) {\n";
 
+  private static final String ARGS = "struct Args {\n";
+  private static final String END_ARGS = "\n};\n";
+
   /**
    * Both instructions do nothing in other launches than {@link DependentLaunches dependent} ones.
    */
@@ -55,5 +58,44 @@ public record Kernel(String text) {
             BEGIN
                 + (text.contains(AWAIT_BEFORE) ? "" : "  " + AWAIT_BEFORE + "\n")
                 + "  allow_next_launch();\n"));
+  }
+
+  /** {@return whether this can be {@linkplain #withOthers with other blocks}} */
+  boolean takesOthers() {
+    return text.contains(BEGIN) && text.contains(ARGS);
+  }
+
+  /**
+   * {@return the same kernel with other blocks behind its own, which do something else}
+   *
+   * @param blocks its own: for their code, they are the whole grid
+   * @param members declarations of more arguments, behind the others
+   * @param statements what the others do, which are numbered by {@code block}
+   */
+  Kernel withOthers(int blocks, String members, String statements) {
+    int args = text.indexOf(END_ARGS, text.indexOf(ARGS)) + 1;
+    int behind = args + END_ARGS.length() - 1;
+    return new Kernel(
+        text.substring(0, args).replace("gridDim.x", blocks + "u")
+            + members
+            + text.substring(args, behind)
+            + """
+
+            __device__ __forceinline__ void do_others(const Args& args, unsigned block) {
+            %s}
+            """
+                .formatted(statements)
+            + text.substring(behind)
+                .replace("gridDim.x", blocks + "u")
+                .replace(
+                    BEGIN,
+                    BEGIN
+                        + """
+                          if (blockIdx.x >= %1$s) {
+                            do_others(args, blockIdx.x - %1$s);
+                            return;
+                          }
+                        """
+                            .formatted(blocks)));
   }
 }

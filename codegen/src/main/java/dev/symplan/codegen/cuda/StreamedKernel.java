@@ -49,7 +49,7 @@ final class StreamedKernel {
       /** Reads what no other thread reads. */
       __device__ __forceinline__ Eight streamed(const Eight* from) {
         Eight to;
-        asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w) : "l"(from));
+        asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w) : "l"(from));
         return to;
       }
 
@@ -291,13 +291,18 @@ final class StreamedKernel {
             .replace("$DEPTH", number(READ_AHEAD / lines))
             .replace("$INNER", number(product.inner()))
             .replace("$ROWS", of(each -> number(each.rows())));
-    return memory.launch(
-        product.stream(),
-        CTypes.PRELUDE + memory.struct() + text,
-        blocks,
-        MAX_BLOCKS,
-        THREADS,
-        label);
+    return memory
+        .launch(
+            product.stream(),
+            CTypes.PRELUDE + memory.struct() + text,
+            blocks,
+            MAX_BLOCKS,
+            THREADS,
+            label)
+        .streaming(
+            products.stream()
+                .map(each -> memory(each.left(), each.rows(), each.inner()))
+                .collect(ImmutableList.toImmutableList()));
   }
 
   /** {@return an expression for the values of all products, each in its own blocks or rows} */

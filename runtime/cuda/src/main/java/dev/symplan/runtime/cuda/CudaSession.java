@@ -8,6 +8,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DependentLaunches;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.codegen.cuda.ReadAhead;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
 import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.runtime.CallerMemory;
@@ -145,7 +146,9 @@ final class CudaSession extends ExecutableSession {
     try {
       var programs = DeviceLowering.lower(executable);
       return options.dependentLaunches()
-          ? programs.stream().map(DependentLaunches::in).collect(ImmutableList.toImmutableList())
+          ? ReadAhead.in(programs, executable).stream()
+              .map(DependentLaunches::in)
+              .collect(ImmutableList.toImmutableList())
           : programs;
     } catch (UnsupportedOnGpu e) {
       throw new RunException("backend cuda: " + e.getMessage(), e);

@@ -94,6 +94,24 @@ final class GroupProgram {
     return program.plan(ranks, "all_reduce", Variant.TWO_SHOT);
   }
 
+  /**
+   * {@return all_reduces whose norms are multiplied by weights; outputs with an even number are
+   * norms, those with an odd number products}
+   */
+  static Plan normsAndProducts(int ranks, int tokens, Variant variant) {
+    var program = new GroupProgram();
+    var value = program.input("bf16[%s, 512]".formatted(tokens));
+    var scale = program.input("bf16[512]");
+    for (int i = 0; i < 3; i++) {
+      var weights = program.op("aten::t(%s)".formatted(program.input("bf16[4096, 512]")));
+      value = program.collective("all_reduce(%s, \"avg\", \"g\")".formatted(value));
+      value = program.norm(value, scale);
+      program.output(value);
+      program.output(program.op("aten::mm(%s, %s)".formatted(value, weights)));
+    }
+    return program.plan(ranks, "all_reduce", variant);
+  }
+
   /** {@return the program as it is written, with this variant for all collectives of a kind} */
   Plan plan(int ranks, String kind, Variant variant) {
     return plan(ranks, asWritten(kind, variant));

@@ -4,10 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.DeviceLowering;
+import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
+import dev.symplan.codegen.cuda.ReadAhead;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Fuzz;
@@ -455,6 +458,61 @@ class EmulatedCollectivesTest {
     var plan = plan(3, Kind.ALL_REDUCE, variant);
     check(plan, text -> text, MAX_TURNS);
     assertWrong(plan, text -> text.replace(part, other == null ? "" : other));
+  }
+
+  /** Blocks that read ahead change nothing; here, they end at once. */
+  @ParameterizedTest
+  @CsvSource({
+    "ONE_SHOT, 2, 5",
+    "ONE_SHOT_PUSH, 2, 5",
+    "ONE_SHOT_PUSH, 3, 16",
+    "TWO_SHOT, 2, 8",
+    "TWO_SHOT, 3, 5"
+  })
+  void readingAhead(Variant variant, int ranks, int tokens) {
+    checkReadingAhead(GroupProgram.normsAndProducts(ranks, tokens, variant), text -> text);
+  }
+
+  /** Blocks of the kernel's own that end as those do that read ahead. */
+  @Test
+  void ownBlocksThatOnlyReadAheadAreFound() {
+    var plan = GroupProgram.normsAndProducts(2, 5, Variant.ONE_SHOT_PUSH);
+    assertThatThrownBy(
+            () ->
+                checkReadingAhead(
+                    plan, text -> text.replace("blockIdx.x >= 8)", "blockIdx.x >= 4)")))
+        .isInstanceOf(AssertionError.class)
+        .hasMessageContaining("seed");
+  }
+
+  /** Products are left out: they are not what is emulated here. */
+  private static void checkReadingAhead(Plan plan, UnaryOperator<String> change) {
+    var executable = Lowering.lower(plan);
+    var programs =
+        ReadAhead.in(DeviceLowering.lower(executable), executable).stream()
+            .map(EmulatedCollectivesTest::withoutProducts)
+            .collect(ImmutableList.toImmutableList());
+    assertThat(programs.getFirst().steps())
+        .flatExtracting(DeviceStep::launches)
+        .filteredOn(launch -> launch.kernel().text().contains("do_others(args, "))
+        .hasSize(3);
+    var gpus = new EmulatedGpus(executable, programs, TIMES, change);
+    try (var host = Session.open(plan, new HostBackend())) {
+      for (long seed = SEED; seed < SEED + SEEDS; seed++) {
+        gpus.assertAsHost(host, executable, seed, 50 * MAX_TURNS, "", 2);
+      }
+    }
+  }
+
+  private static DeviceProgram withoutProducts(DeviceProgram program) {
+    return new DeviceProgram(
+        program.rank(),
+        program.steps().stream()
+            .filter(step -> step.launches().stream().allMatch(own -> own.streamed().isEmpty()))
+            .collect(ImmutableList.toImmutableList()),
+        program.begins(),
+        program.events(),
+        program.pads());
   }
 
   /** In one of some orders of the threads, kernels do something else. */
