@@ -4,7 +4,6 @@ import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSetMultimap;
 import com.google.common.collect.Iterables;
-import com.google.common.collect.Streams;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
@@ -18,10 +17,10 @@ import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Step;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.function.Supplier;
-import java.util.stream.IntStream;
 
 /**
  * The results of collectives that can lie where a later op joins them along a dimension that is not
@@ -124,7 +123,7 @@ final class RowPieces {
             && isOfRows(operand.tensor(), row)
             && isOfRows(storage.value().tensor(), row)
             && life.diesIn(operand, schedule.startStep().get(by.collective()))
-            && usersOf(storage.id())
+            && users.get().get(storage.id()).stream()
                 .allMatch(
                     user ->
                         user == storage.def() || user == collective.index() || isRows(user, row));
@@ -137,15 +136,6 @@ final class RowPieces {
         && graph.graph().ops().get(storage.def()).def().has(OpTrait.ROWS_APART)
         && schedule.stepOfOp().get(storage.def()) >= 0
         && schedule.steps().get(schedule.stepOfOp().get(storage.def())) instanceof Step.Compute;
-  }
-
-  private IntStream usersOf(int storage) {
-    var ops = graph.graph().ops();
-    return IntStream.range(0, ops.size())
-        .filter(
-            i ->
-                Streams.concat(ops.get(i).operands().stream(), ops.get(i).results().stream())
-                    .anyMatch(value -> value.isTensor() && id(value) == storage));
   }
 
   private boolean isOurs(int storage) {
@@ -187,13 +177,19 @@ final class RowPieces {
             .isPresent();
   }
 
-  /** By storage of a result, all ops that have to do with it. */
+  /** By storage of an operand or a result, all ops that have to do with it. */
   private ImmutableSetMultimap<Integer, Integer> users() {
     var ops = graph.graph().ops();
+    var wanted = new HashSet<Integer>();
+    for (var one : made.values()) {
+      var collective = graph.collectives().get(one.collective());
+      collective.operands().forEach(operand -> wanted.add(id(operand)));
+      collective.results().forEach(result -> wanted.add(id(result)));
+    }
     var all = ImmutableSetMultimap.<Integer, Integer>builder();
     for (int i = 0; i < ops.size(); i++) {
       for (var value : Iterables.concat(ops.get(i).operands(), ops.get(i).results())) {
-        if (value.isTensor() && made.containsKey(id(value))) {
+        if (value.isTensor() && wanted.contains(id(value))) {
           all.put(id(value), i);
         }
       }
