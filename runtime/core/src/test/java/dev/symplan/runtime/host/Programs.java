@@ -12,12 +12,15 @@ import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.check.Reference;
+import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.List;
 import java.util.Random;
 
 /** Small programs for tests of sessions. */
 final class Programs {
+  private static final int CHUNK = 4096;
+
   private Programs() {}
 
   static Plan plan(String text) {
@@ -41,8 +44,15 @@ final class Programs {
 
   private static void fill(HostTensor tensor, Random random) {
     var flat = flat(tensor);
-    for (long i = 0; i < flat.type().numel(); i++) {
-      flat.set(random.nextInt(-1000, 1000) / 64.0, i);
+    long elements = flat.type().numel();
+    int item = flat.dtype().bytes();
+    var values = new double[(int) Math.min(elements, CHUNK)];
+    for (long from = 0; from < elements; from += values.length) {
+      int count = (int) Math.min(values.length, elements - from);
+      for (int i = 0; i < count; i++) {
+        values[i] = (random.nextInt(2000) - 1000) / 64.0;
+      }
+      Elements.store(values, count, flat.memory(), from * item, item, flat.dtype());
     }
   }
 
