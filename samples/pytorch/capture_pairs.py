@@ -4,10 +4,10 @@
     python capture_pairs.py pairs gpt2 bert
     symplan compile pairs/bert.0.fx.txt pairs/bert.1.fx.txt --together --ranks 1 --target h100x4
 
-Without names, it captures all pairs, on one GPU. NAME.0.fx.txt is the forward graph and NAME.1.fx.txt the backward graph,
-as Inductor compiles them, after its passes. pairs.csv gets a row for each pair: the most bytes that PyTorch's allocator
-held in a step beyond what it held before (weights, inputs, and the gradient of the result if there is no loss), outputs
-and gradients included. The pairs are
+Without names, it captures all pairs, on one GPU. NAME.0.fx.txt is the forward graph and NAME.1.fx.txt the backward
+graph, as Inductor compiles them, after its passes. pairs.csv gets a row for each pair: the peak of PyTorch's
+allocator in a step, in bytes, above what it held before (weights, inputs, and the gradient of the result if the step
+has no loss). Outputs and gradients count. The pairs are
 
     gpt2              4 layers, 1024 wide, 8 × 1024 tokens, vocabulary 50,304, cross-entropy of all tokens, bf16
     gpt2_dropout      the same with dropout of 0.1 after each block and the embedding
@@ -334,7 +334,7 @@ def main():
     args = parser.parse_args()
     unknown = [name for name in args.pairs if name not in PAIRS]
     if unknown:
-        parser.error(f"there is no pair {unknown[0]}; there are {', '.join(PAIRS)}")
+        parser.error(f"unknown pair {unknown[0]}; choose from {', '.join(PAIRS)}")
     if not torch.cuda.is_available():
         sys.exit("pairs are captured on a GPU, and torch.cuda.is_available() is False")
     args.folder.mkdir(parents=True, exist_ok=True)
