@@ -110,12 +110,12 @@ public final class CollectivesTable {
       - PyTorch's collectives take contiguous tensors, so graphs copy a part before they send it (`clone`, `contiguous`).
         The plan has no such copy where a variant that can run reads rows, if only the collective reads the copy. Nothing
         else may run between the two, unless something reads the whole tensor later.
-      - A result that only a later `cat` or `stack` reads, along a dimension after the first, is written where the rows of
-        what is joined are (`writes_rows`), by the variants that read rows. The `cat` copies only the other pieces, or
-        nothing. What is joined is in memory from its first piece on; where the plan would take more memory for that, the
-        piece is copied. So it is if its rows or their distances are not multiples of 16 bytes, if peers would store rows of
-        less than 128 bytes, or store them where ranks run different graphs, and if the `cat` is in one kernel with other
-        ops, or in the caller's memory.
+      - A result that only a later `cat` or `stack` reads, along a dimension after the first, is written into its rows of the
+        joined tensor (`writes_rows`), by the variants that can read rows. The `cat` copies only the other pieces, or nothing.
+        The joined tensor is in memory from its first piece on. The piece is copied if the plan would need more
+        memory otherwise; if its rows or the distances between them are not multiples of 16 bytes; if peers would store rows
+        of less than 128 bytes, or ranks run different graphs and peers would store any; and if the `cat` runs in one kernel
+        with other ops, or its result is in the caller's memory.
       - A graph may have such a gather or scatter itself, as modules of HLO do. In a group with ranks in several NVLink
         domains, it is planned along the first dimension, with a copy.
 
