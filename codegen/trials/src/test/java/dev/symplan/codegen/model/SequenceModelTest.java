@@ -1,7 +1,5 @@
 package dev.symplan.codegen.model;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.model.Sequence.Collective;
@@ -13,6 +11,7 @@ import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
@@ -37,7 +36,7 @@ class SequenceModelTest {
   private static void safe(String file, String title, Step... steps) {
     Golden.check(file(file), Promela.of(Sequence.of(title, 2, steps)));
     Spin.assumePresent();
-    Spin.assertSafe(ranks -> Promela.of(Sequence.of(title, ranks, steps)));
+    Spin.assertSafe(Spin.ofRanks(file, ranks -> Promela.of(Sequence.of(title, ranks, steps))));
   }
 
   private static String file(String name) {
@@ -50,8 +49,7 @@ class SequenceModelTest {
 
   private static void unsafe(Sequence sequence) {
     Spin.assumePresent();
-    assertThat(Spin.check(Promela.of(sequence)))
-        .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
+    Spin.assertUnsafe(Map.of("unsafe", Promela.of(sequence)), "assertion violated.*");
   }
 
   @Test
@@ -216,7 +214,7 @@ class SequenceModelTest {
     int last = text.lastIndexOf("    meet(");
     var odd = text.substring(0, last) + text.substring(text.indexOf('\n', last) + 1);
     // Whatever it is that they read.
-    assertThat(Spin.check(odd.replaceAll("assert\\(.*?\\)\\)", "skip")))
-        .hasValue("invalid end state");
+    Spin.assertUnsafe(
+        Map.of("odd", odd.replaceAll("assert\\(.*?\\)\\)", "skip")), "invalid end state");
   }
 }

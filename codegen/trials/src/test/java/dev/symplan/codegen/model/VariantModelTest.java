@@ -20,7 +20,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -85,10 +84,6 @@ class VariantModelTest {
     return cases;
   }
 
-  static Stream<Case> inPlaceCases() {
-    return cases().stream().filter(c -> c.kind() == Kind.ALL_REDUCE);
-  }
-
   @Test
   void everyVariantThatReachesPeersHasModels() {
     var modelled = new ArrayList<String>();
@@ -117,25 +112,29 @@ class VariantModelTest {
     Golden.check("models/" + variant.file() + ".pml", Promela.of(variant.sequence(3)));
   }
 
-  @ParameterizedTest
-  @MethodSource("cases")
-  void safeWithBothBarriers(Case variant) {
+  @Test
+  void safeWithBothBarriers() {
     Spin.assumePresent();
-    Spin.assertSafe(ranks -> Promela.of(variant.sequence(ranks)));
+    var models = new LinkedHashMap<String, String>();
+    for (var variant : cases()) {
+      models.putAll(Spin.ofRanks(variant.toString(), ranks -> Promela.of(variant.sequence(ranks))));
+    }
+    Spin.assertSafe(models);
   }
 
-  @ParameterizedTest
-  @MethodSource("cases")
-  void unsafeWithoutOneOfThem(Case variant) {
+  @Test
+  void unsafeWithoutOneOfThem() {
     Spin.assumePresent();
-    var whole = variant.sequence(2);
-    assertThat(Spin.check(Promela.of(whole.with(change(whole, true)))))
-        .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
-    assertThat(Spin.check(Promela.of(whole.with(change(whole, false)))))
-        .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
+    var models = new LinkedHashMap<String, String>();
+    for (var variant : cases()) {
+      var whole = variant.sequence(2);
+      models.put(variant + " without start", Promela.of(whole.with(change(whole, true))));
+      models.put(variant + " without end", Promela.of(whole.with(change(whole, false))));
+    }
+    Spin.assertUnsafe(models, "assertion violated.*");
   }
 
-  static Stream<VariantSpec> ofRows() {
+  private static Stream<VariantSpec> ofRows() {
     return Stream.of(Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL)
         .flatMap(kind -> VariantSpec.ofKind(kind).stream())
         .filter(spec -> spec.needsSymmetricOperand() || spec.needsSymmetricResult())
@@ -143,17 +142,21 @@ class VariantModelTest {
   }
 
   /** Slices of several rows, with those of other ranks between them. */
-  @ParameterizedTest
-  @MethodSource("ofRows")
-  void rowsNeedBothBarriersToo(VariantSpec spec) {
+  @Test
+  void rowsNeedBothBarriersToo() {
     Spin.assumePresent();
-    var moved = new Collective(spec, "x", "y").of(Layout.ROWS);
-    needsBothBarriers(moved);
-    assertThat(Spin.check(rows(moved, 3))).isEmpty();
+    var moved =
+        ofRows()
+            .map(spec -> new Collective(spec, "x", "y").of(Layout.ROWS))
+            .collect(ImmutableList.toImmutableList());
+    needBothBarriers(moved);
+    var models = new LinkedHashMap<String, String>();
+    moved.forEach(own -> models.put(own + " of 3 ranks", rows(own, 3)));
+    Spin.assertSafe(models);
   }
 
   /** One of those whose ranks do the same. */
-  static Stream<VariantSpec> ofRowsApart() {
+  private static Stream<VariantSpec> ofRowsApart() {
     return Stream.of(Kind.values())
         .flatMap(kind -> VariantSpec.ofKind(kind).stream())
         .filter(VariantSpec::readsRows)
@@ -170,19 +173,26 @@ class VariantModelTest {
   }
 
   /** Operands with bytes between their rows, which a local op writes and nothing moves. */
-  @ParameterizedTest
-  @MethodSource("ofRowsApart")
-  void rowsApartNeedBothBarriersToo(VariantSpec spec) {
+  @Test
+  void rowsApartNeedBothBarriersToo() {
     Spin.assumePresent();
-    needsBothBarriers(new Collective(spec, "x", "y").of(Layout.APART));
+    needBothBarriers(
+        ofRowsApart()
+            .map(spec -> new Collective(spec, "x", "y").of(Layout.APART))
+            .collect(ImmutableList.toImmutableList()));
   }
 
-  private static void needsBothBarriers(Collective moved) {
-    assertThat(Spin.check(rows(moved, 2))).isEmpty();
-    for (var unsafe : List.of(moved.noStart(), moved.noEnd())) {
-      assertThat(Spin.check(rows(unsafe, 2)))
-          .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
+  private static void needBothBarriers(ImmutableList<Collective> moved) {
+    var safe = new LinkedHashMap<String, String>();
+    var unsafe = new LinkedHashMap<String, String>();
+    for (var own : moved) {
+      safe.put(own.toString(), rows(own, 2));
+      for (var without : List.of(own.noStart(), own.noEnd())) {
+        unsafe.put(without.toString(), rows(without, 2));
+      }
     }
+    Spin.assertSafe(safe);
+    Spin.assertUnsafe(unsafe, "assertion violated.*");
   }
 
   private static String rows(Collective moved, int ranks) {
@@ -195,18 +205,29 @@ class VariantModelTest {
         .toList();
   }
 
-  @ParameterizedTest
-  @MethodSource("inPlaceCases")
-  void inPlaceWhereTheVariantAllowsIt(Case variant) {
+  @Test
+  void inPlaceWhereTheVariantAllowsIt() {
     Spin.assumePresent();
-    boolean allowed = VariantSpec.of(variant.kind(), variant.variants().getFirst()).allowsInPlace();
-    assertThat(variant.variants())
-        .allSatisfy(
-            v -> assertThat(VariantSpec.of(variant.kind(), v).allowsInPlace()).isEqualTo(allowed));
-    for (int ranks : IntStream.rangeClosed(2, allowed ? 4 : 2).toArray()) {
-      assertThat(Spin.check(Promela.of(variant.inPlace(ranks))).isEmpty())
-          .as("%s ranks", ranks)
-          .isEqualTo(allowed);
-    }
+    var safe = new LinkedHashMap<String, String>();
+    var unsafe = new LinkedHashMap<String, String>();
+    cases().stream()
+        .filter(variant -> variant.kind() == Kind.ALL_REDUCE)
+        .forEach(
+            variant -> {
+              boolean allowed = variant.spec().allowsInPlace();
+              assertThat(variant.variants())
+                  .allSatisfy(
+                      v ->
+                          assertThat(VariantSpec.of(variant.kind(), v).allowsInPlace())
+                              .isEqualTo(allowed));
+              if (allowed) {
+                safe.putAll(
+                    Spin.ofRanks(variant.toString(), ranks -> Promela.of(variant.inPlace(ranks))));
+              } else {
+                unsafe.put(variant.toString(), Promela.of(variant.inPlace(2)));
+              }
+            });
+    Spin.assertSafe(safe);
+    Spin.assertUnsafe(unsafe, ".*");
   }
 }
