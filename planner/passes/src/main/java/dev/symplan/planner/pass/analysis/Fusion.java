@@ -44,7 +44,7 @@ public final class Fusion {
 
   private final boolean[] byCollective;
   private final boolean[] passing;
-  private final List<ImmutableIntArray> units = new ArrayList<>();
+  private final ImmutableList<ImmutableIntArray> units;
   private final int[] unitOf;
 
   private Fusion(Graph graph, Aliases aliases, Uses uses, boolean enabled) {
@@ -58,21 +58,20 @@ public final class Fusion {
     this.viewed = new boolean[aliases.count()];
     this.byCollective = new boolean[aliases.count()];
     this.passing = new boolean[aliases.count()];
+    markViewed();
+    this.units = cutUnits();
   }
 
   /**
    * @param enabled if not, every op is a unit by itself
    */
   static Fusion of(Graph graph, Aliases aliases, Uses uses, boolean enabled) {
-    var fusion = new Fusion(graph, aliases, uses, enabled);
-    fusion.markViewed();
-    fusion.cutUnits();
-    return fusion;
+    return new Fusion(graph, aliases, uses, enabled);
   }
 
   /** {@return the units, each the indices of ops that run as one step, in the graph's order} */
   public ImmutableList<ImmutableIntArray> units() {
-    return ImmutableList.copyOf(units);
+    return units;
   }
 
   /** {@return the position of the unit that an op is in; -1 for views and waits} */
@@ -144,16 +143,18 @@ public final class Fusion {
     return graph.ops().get(running[position]);
   }
 
-  private void cutUnits() {
+  private ImmutableList<ImmutableIntArray> cutUnits() {
+    var found = new ArrayList<ImmutableIntArray>();
     int from = 0;
     while (from < running.length) {
       int to = enabled && goesByRows(op(from)) ? endOfRun(from) : from + 1;
       while (to - from > 1 && !joinsFit(from, to)) {
         to--;
       }
-      cut(from, to);
+      cut(from, to, found);
       from = to;
     }
+    return ImmutableList.copyOf(found);
   }
 
   private boolean goesByRows(Op op) {
@@ -326,13 +327,13 @@ public final class Fusion {
   }
 
   /** Makes a unit of the ops in a range, or of each half of it. */
-  private void cut(int from, int to) {
+  private void cut(int from, int to, List<ImmutableIntArray> found) {
     if (to - from == 1) {
-      add(ImmutableIntArray.of(running[from]));
+      add(ImmutableIntArray.of(running[from]), found);
       return;
     }
     if (joinsFit(from, to) && bytesFused(from, to) <= bytesOneByOne(from, to)) {
-      add(ImmutableIntArray.copyOf(Arrays.copyOfRange(running, from, to)));
+      add(ImmutableIntArray.copyOf(Arrays.copyOfRange(running, from, to)), found);
       for (int p = from; p < to; p++) {
         for (var result : op(p).results()) {
           passing[aliases.id(result)] = passes(result, to);
@@ -341,13 +342,13 @@ public final class Fusion {
       return;
     }
     int middle = (from + to) >>> 1;
-    cut(from, middle);
-    cut(middle, to);
+    cut(from, middle, found);
+    cut(middle, to, found);
   }
 
-  private void add(ImmutableIntArray unit) {
-    unit.forEach(op -> unitOf[op] = units.size());
-    units.add(unit);
+  private void add(ImmutableIntArray unit, List<ImmutableIntArray> found) {
+    unit.forEach(op -> unitOf[op] = found.size());
+    found.add(unit);
   }
 
   /** Whether nothing after a range uses what one of its ops makes. */
