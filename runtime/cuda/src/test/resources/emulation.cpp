@@ -1,4 +1,6 @@
 // The turns of the fibers: compiled once, and linked into every library of kernels.
+#include <stdlib.h>
+#include <ucontext.h>
 
 Index threadIdx, blockIdx, blockDim, gridDim;
 

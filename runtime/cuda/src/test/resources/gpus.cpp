@@ -1,4 +1,8 @@
 // The turns of the fibers: compiled once, and linked into every library of kernels.
+#include <stdlib.h>
+#include <ucontext.h>
+#include <map>
+#include <vector>
 
 Index threadIdx, blockIdx, blockDim, gridDim;
 
@@ -8,36 +12,140 @@ const size_t STACK = (24 << 10) + 5 * 64 - 16;
 /** From 2 to the first of these powers to 2 to the second one. */
 const int STANDSTILL[] = {11, 15};
 
+/** A launch, or a copy of so many bytes where there is no kernel. */
+struct Step {
+  void (*kernel)(const long long*);
+  long long blocks, threads;
+  const long long* words;
+};
+
+/** Addresses that stand for the memory of several ranks. */
+struct Multicast {
+  char* base;
+  long long bytes;
+  std::vector<char*> members;
+};
+
+struct Thread;
+
+/** Where the threads of a block, or of a warp, wait for each other. */
+struct Gathering {
+  int arrived = 0;
+  /** They take no turns until the last one comes. */
+  std::vector<Thread*> waiting;
+};
+
+struct Block {
+  int index, size, left;
+  Gathering all;
+  std::map<int, Gathering> warps;
+  std::map<int, std::vector<unsigned long long>> values;
+  /** By the line that declares it. */
+  std::map<int, std::vector<uint4>> shared;
+};
+
+struct Thread : Fiber {
+  ucontext_t context;
+  bool begun = false;
+  int rank;
+  Block* block;
+  Step* step;
+  /** What has gone to multicast addresses, but is not seen at the others yet. */
+  std::vector<std::pair<char*, unsigned>> hidden;
+};
+
 struct Rank {
   Step* steps;
   int count, step, next, running;
 };
 
-std::vector<Multicast> multicasts;
-std::vector<std::vector<Fiber*>> live;
-bool leaves;
 jmp_buf scheduler;
 Fiber* current;
 unsigned long long state;
+static std::vector<Multicast> multicasts;
+/** Those of each rank that take turns. */
+static std::vector<std::vector<Thread*>> live;
+/** Whether the current fiber takes no more turns for now. */
+static bool leaves;
 static ucontext_t origin;
-static std::vector<Fiber*> spare;
+static std::vector<Thread*> spare;
 static bool ended;
+
+static Thread& own() { return *static_cast<Thread*>(current); }
+
+int members(const void* to, char** addresses) {
+  for (Multicast& m : multicasts) {
+    long long offset = (const char*)to - m.base;
+    if (offset >= 0 && offset < m.bytes) {
+      for (char* base : m.members) {
+        *addresses++ = base + offset;
+      }
+      return m.members.size();
+    }
+  }
+  abort();
+}
+
+void hide(char* at, unsigned word) { own().hidden.push_back({at, word}); }
+
+void fence() {
+  auto hidden = std::move(own().hidden);
+  own().hidden.clear();
+  for (auto& word : hidden) {
+    at_each(word.first, [&](char* at) {
+      memcpy(at, &word.second, sizeof(word.second));
+      maybe_rest();
+    });
+  }
+}
+
+static void gather(Gathering& place, int size) {
+  if (++place.arrived == size) {
+    place.arrived = 0;
+    auto& all = live[own().rank];
+    all.insert(all.end(), place.waiting.begin(), place.waiting.end());
+    place.waiting.clear();
+    return;
+  }
+  place.waiting.push_back(&own());
+  leaves = true;
+  rest();
+}
+
+void gather_block() { gather(own().block->all, own().block->size); }
+
+void gather_warp() {
+  int warp = own().thread / 32, rest = own().block->size - warp * 32;
+  gather(own().block->warps[warp], rest < 32 ? rest : 32);
+}
+
+unsigned long long* values() {
+  auto& values = own().block->values[own().thread / 32];
+  values.resize(32);
+  return values.data();
+}
+
+void* shared_memory(int line, size_t bytes) {
+  auto& place = own().block->shared[line];
+  place.resize((bytes + sizeof(uint4) - 1) / sizeof(uint4));
+  return place.data();
+}
 
 /** Gives the current fiber a turn. */
 static void resume() {
   if (_setjmp(scheduler) == 0) {
-    if (current->begun) {
+    if (own().begun) {
       _longjmp(current->place, 1);
     }
-    current->begun = true;
-    swapcontext(&origin, &current->context);
+    own().begun = true;
+    swapcontext(&origin, &own().context);
   }
 }
 
 /** One thread after the other. */
 static void body() {
   while (true) {
-    current->step->kernel(current->step->words);
+    own().step->kernel(own().step->words);
     fence();
     ended = true;
     leaves = true;
@@ -45,8 +153,8 @@ static void body() {
   }
 }
 
-static Fiber* fresh() {
-  Fiber* fiber = new Fiber();
+static Thread* fresh() {
+  Thread* fiber = new Thread();
   getcontext(&fiber->context);
   fiber->context.uc_stack.ss_sp = malloc(STACK);
   fiber->context.uc_stack.ss_size = STACK;
@@ -63,7 +171,7 @@ static void begin(Rank& rank, int index) {
   }
   Block* block = new Block{rank.next, (int)step.threads, (int)step.threads};
   for (int t = 0; t < step.threads; t++) {
-    Fiber* fiber;
+    Thread* fiber;
     if (spare.empty()) {
       fiber = fresh();
     } else {
@@ -100,6 +208,9 @@ static bool advance(Rank& rank, int index) {
 }  // namespace gpus
 
 extern "C" void multicast(char* base, long long bytes, int ranks, char** members) {
+  if (ranks > gpus::MAX_RANKS) {
+    abort();
+  }
   gpus::multicasts.push_back({base, bytes, std::vector<char*>(members, members + ranks)});
 }
 
@@ -156,25 +267,26 @@ extern "C" long long run(
       chosen -= rank == standing ? 0 : live[rank].size();
       rank++;
     }
-    auto& own = live[rank];
-    current = own[chosen];
-    threadIdx.x = current->thread;
-    blockIdx.x = current->block->index;
-    blockDim.x = current->step->threads;
-    gridDim.x = current->step->blocks;
+    auto& turns = live[rank];
+    Thread* thread = turns[chosen];
+    current = thread;
+    threadIdx.x = thread->thread;
+    blockIdx.x = thread->block->index;
+    blockDim.x = thread->step->threads;
+    gridDim.x = thread->step->blocks;
     ended = false;
     leaves = false;
     resume();
     if (leaves) {
-      own[chosen] = own.back();
-      own.pop_back();
+      turns[chosen] = turns.back();
+      turns.pop_back();
     }
     if (ended) {
-      if (--current->block->left == 0) {
-        delete current->block;
-        all[current->rank].running--;
+      if (--thread->block->left == 0) {
+        delete thread->block;
+        all[thread->rank].running--;
       }
-      spare.push_back(current);
+      spare.push_back(thread);
     }
   }
   return -1;

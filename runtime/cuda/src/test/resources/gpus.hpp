@@ -7,58 +7,37 @@ struct uint4 {
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 namespace gpus {
-/** A launch, or a copy of so many bytes where there is no kernel. */
-struct Step {
-  void (*kernel)(const long long*);
-  long long blocks, threads;
-  const long long* words;
-};
-
-/** Addresses that stand for the memory of several ranks. */
-struct Multicast {
-  char* base;
-  long long bytes;
-  std::vector<char*> members;
-};
-
-struct Fiber;
-
-/** Where the threads of a block, or of a warp, wait for each other. */
-struct Gathering {
-  int arrived = 0;
-  /** They take no turns until the last one comes. */
-  std::vector<Fiber*> waiting;
-};
-
-struct Block {
-  int index, size, left;
-  Gathering all;
-  std::map<int, Gathering> warps;
-  std::map<int, std::vector<unsigned long long>> values;
-  /** By the line that declares it. */
-  std::map<int, std::vector<uint4>> shared;
-};
-
-/** Its first turn is by a context; later ones are by jumps, which cost no system call. */
+/** A thread of a kernel. Its first turn is by a context; later ones are by jumps, which cost no
+ * system call. */
 struct Fiber {
-  ucontext_t context;
   jmp_buf place;
-  bool begun = false;
-  int rank, thread;
-  Block* block;
-  Step* step;
-  /** What has gone to multicast addresses, but is not seen at the others yet. */
-  std::vector<std::pair<char*, unsigned>> hidden;
+  int thread;
 };
 
-extern std::vector<Multicast> multicasts;
-/** Those of each rank that take turns. */
-extern std::vector<std::vector<Fiber*>> live;
-/** Whether the current fiber takes no more turns for now. */
-extern bool leaves;
 extern jmp_buf scheduler;
 extern Fiber* current;
 extern unsigned long long state;
+
+const int MAX_RANKS = 8;
+
+/** Where a multicast address leads: so many addresses, those of the ranks. */
+int members(const void* to, char** addresses);
+
+/** A word has gone to a multicast address, but is not seen at the others yet. */
+void hide(char* at, unsigned word);
+
+/** Until here, what went to multicast addresses need not be where other addresses lead. */
+void fence();
+
+/** Waits for the other threads of the block, or of the warp. */
+void gather_block();
+void gather_warp();
+
+/** A place for a value of each of the warp's threads. */
+unsigned long long* values();
+
+/** Memory of the block, by the line that declares it. */
+void* shared_memory(int line, size_t bytes);
 
 inline unsigned draw(unsigned below) {
   state ^= state << 13;
@@ -94,34 +73,17 @@ inline void store(void* to, T... in) {
 
 template <class F>
 inline void at_each(const void* to, F&& member) {
-  for (Multicast& m : multicasts) {
-    long long offset = (const char*)to - m.base;
-    if (offset >= 0 && offset < m.bytes) {
-      for (char* base : m.members) {
-        member(base + offset);
-      }
-      return;
-    }
-  }
-  abort();
-}
-
-/** Until here, what went to multicast addresses need not be where other addresses lead. */
-inline void fence() {
-  auto hidden = std::move(current->hidden);
-  current->hidden.clear();
-  for (auto& word : hidden) {
-    at_each(word.first, [&](char* at) {
-      memcpy(at, &word.second, sizeof(word.second));
-      maybe_rest();
-    });
+  char* addresses[MAX_RANKS];
+  int count = members(to, addresses);
+  for (int i = 0; i < count; i++) {
+    member(addresses[i]);
   }
 }
 
 template <class... T>
 inline void store_all(void* to, T... in) {
   char* at = (char*)to;
-  ((current->hidden.push_back({at, bits_as<unsigned>(in)}), at += sizeof(in)), ...);
+  ((hide(at, bits_as<unsigned>(in)), at += sizeof(in)), ...);
   if (draw(2) == 0) {
     fence();
   }
@@ -174,43 +136,25 @@ inline void load_reduce(const void* from, T&... out) {
 
 }  // namespace gpus
 
-inline void gather(gpus::Gathering& place, int size) {
-  if (++place.arrived == size) {
-    place.arrived = 0;
-    auto& live = gpus::live[gpus::current->rank];
-    live.insert(live.end(), place.waiting.begin(), place.waiting.end());
-    place.waiting.clear();
-    return;
-  }
-  place.waiting.push_back(gpus::current);
-  gpus::leaves = true;
-  gpus::rest();
-}
-
-inline void __syncthreads() { gather(gpus::current->block->all, gpus::current->block->size); }
+inline void __syncthreads() { gpus::gather_block(); }
 
 /** All threads of a warp, and no others, come here. */
 template <class T>
 inline T __shfl_xor_sync(unsigned, T value, int distance) {
-  gpus::Block* block = gpus::current->block;
-  int thread = gpus::current->thread, warp = thread / 32;
-  int size = block->size - warp * 32 < 32 ? block->size - warp * 32 : 32;
-  auto& values = block->values[warp];
-  values.resize(32);
-  memcpy(&values[thread % 32], &value, sizeof(value));
-  gather(block->warps[warp], size);
+  int lane = gpus::current->thread % 32;
+  unsigned long long* values = gpus::values();
+  memcpy(&values[lane], &value, sizeof(value));
+  gpus::gather_warp();
   T other;
-  memcpy(&other, &values[thread % 32 ^ distance], sizeof(other));
-  gather(block->warps[warp], size);
+  memcpy(&other, &values[lane ^ distance], sizeof(other));
+  gpus::gather_warp();
   return other;
 }
 
 /** An array of the block's, by the line that declares it. */
 template <class T>
 inline T* shared_array(int line, size_t count) {
-  auto& place = gpus::current->block->shared[line];
-  place.resize((count * sizeof(T) + sizeof(uint4) - 1) / sizeof(uint4));
-  return (T*)place.data();
+  return (T*)gpus::shared_memory(line, count * sizeof(T));
 }
 
 inline unsigned atomicAdd(unsigned* at, unsigned value) {

@@ -389,16 +389,17 @@ final class EmulatedGpus {
   }
 
   /**
-   * @param every compares each so many-th output, from the first on
+   * @param host of the same program, or of one with the first of its inputs only
+   * @param every the host has each so many-th output, from the first on
    */
   void assertAsHost(
       Session host, Executable executable, long seed, long limit, String what, int every) {
     for (int rank = 0; rank < executable.ranks().size(); rank++) {
       var program = executable.ranks().get(rank);
-      for (int i = 0; i < program.inputs().size(); i++) {
-        var name = program.inputNames().get(i);
-        SeededInputs.fill(host.input(rank, i).orElseThrow(), seed, rank, name);
-        SeededInputs.fill(tensor(rank, program.inputs().get(i).orElseThrow()), seed, rank, name);
+      for (int i = 0; i < host.inputNames(rank).size(); i++) {
+        var made = host.input(rank, i).orElseThrow();
+        SeededInputs.fill(made, seed, rank, program.inputNames().get(i));
+        tensor(rank, program.inputs().get(i).orElseThrow()).copyFrom(made);
       }
     }
     // A program may write into its inputs.
@@ -411,7 +412,7 @@ final class EmulatedGpus {
       for (int i = 0; i < program.outputs().size(); i += every) {
         Bits.assertSameNumbers(
             tensor(rank, program.outputs().get(i).orElseThrow()),
-            host.output(rank, i).orElseThrow(),
+            host.output(rank, i / every).orElseThrow(),
             "output %s of rank %s, seed %s%n%s".formatted(i, rank, seed, what));
       }
     }

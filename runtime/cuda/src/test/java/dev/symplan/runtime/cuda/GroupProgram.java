@@ -99,15 +99,26 @@ final class GroupProgram {
    * norms, those with an odd number products}
    */
   static Plan normsAndProducts(int ranks, int tokens, Variant variant) {
+    return norms(ranks, tokens, variant, true);
+  }
+
+  /** {@return the same without weights, so that all outputs are norms} */
+  static Plan norms(int ranks, int tokens, Variant variant) {
+    return norms(ranks, tokens, variant, false);
+  }
+
+  private static Plan norms(int ranks, int tokens, Variant variant, boolean products) {
     var program = new GroupProgram();
     var value = program.input("bf16[%s, 512]".formatted(tokens));
     var scale = program.input("bf16[512]");
     for (int i = 0; i < 3; i++) {
-      var weights = program.op("aten::t(%s)".formatted(program.input("bf16[4096, 512]")));
       value = program.collective("all_reduce(%s, \"avg\", \"g\")".formatted(value));
       value = program.norm(value, scale);
       program.output(value);
-      program.output(program.op("aten::mm(%s, %s)".formatted(value, weights)));
+      if (products) {
+        var weights = program.op("aten::t(%s)".formatted(program.input("bf16[4096, 512]")));
+        program.output(program.op("aten::mm(%s, %s)".formatted(value, weights)));
+      }
     }
     return program.plan(ranks, "all_reduce", variant);
   }

@@ -470,24 +470,27 @@ class EmulatedCollectivesTest {
     "TWO_SHOT, 3, 5"
   })
   void readingAhead(Variant variant, int ranks, int tokens) {
-    checkReadingAhead(GroupProgram.normsAndProducts(ranks, tokens, variant), text -> text);
+    checkReadingAhead(variant, ranks, tokens, text -> text);
   }
 
   /** Blocks of the kernel's own that end as those do that read ahead. */
   @Test
   void ownBlocksThatOnlyReadAheadAreFound() {
-    var plan = GroupProgram.normsAndProducts(2, 5, Variant.ONE_SHOT_PUSH);
     assertThatThrownBy(
             () ->
                 checkReadingAhead(
-                    plan, text -> text.replaceAll("blockIdx\\.x >= \\d+", "blockIdx.x >= 0")))
+                    Variant.ONE_SHOT_PUSH,
+                    2,
+                    5,
+                    text -> text.replaceAll("blockIdx\\.x >= \\d+", "blockIdx.x >= 0")))
         .isInstanceOf(AssertionError.class)
         .hasMessageContaining("seed");
   }
 
   /** Products are left out: they are not what is emulated here. */
-  private static void checkReadingAhead(Plan plan, UnaryOperator<String> change) {
-    var executable = Lowering.lower(plan);
+  private static void checkReadingAhead(
+      Variant variant, int ranks, int tokens, UnaryOperator<String> change) {
+    var executable = Lowering.lower(GroupProgram.normsAndProducts(ranks, tokens, variant));
     var programs =
         ReadAhead.in(DeviceLowering.lower(executable), executable).stream()
             .map(EmulatedCollectivesTest::withoutProducts)
@@ -497,7 +500,8 @@ class EmulatedCollectivesTest {
         .filteredOn(launch -> launch.kernel().text().contains("do_others(args, "))
         .hasSize(3);
     var gpus = new EmulatedGpus(executable, programs, TIMES, change);
-    try (var host = Session.open(plan, new HostBackend())) {
+    var norms = GroupProgram.norms(ranks, tokens, variant);
+    try (var host = Session.open(norms, new HostBackend())) {
       for (long seed = SEED; seed < SEED + SEEDS; seed++) {
         gpus.assertAsHost(host, executable, seed, 50 * MAX_TURNS, "", 2);
       }
