@@ -5,8 +5,6 @@ import static dev.symplan.codegen.cuda.Parts.typeOf;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import com.google.common.collect.Streams;
-import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
@@ -25,13 +23,10 @@ import java.util.Optional;
  * have other shapes: a thread computes an element of a piece where it is an element of the whole.
  */
 final class ElementwiseKernel {
-  private static final int THREADS = 256;
+  private static final int THREADS = Squares.THREADS;
 
   /** Beyond this, threads take several elements each. */
   private static final int MAX_BLOCKS = 4096;
-
-  /** From so many elements on, memory is what takes the time. */
-  private static final long LONG = 1 << 15;
 
   private record Location(TensorRef ref, Region region) {}
 
@@ -55,16 +50,20 @@ final class ElementwiseKernel {
   /** The vectors that are written. */
   private final Map<TensorRef, String> written = new HashMap<>();
 
-  private final boolean flat;
+  private final Neighbours neighbours;
 
-  /** Neighbours along the last dimension that a thread takes at once. */
+  /** What a thread takes at once of a tensor. */
   private final Vectors vectors;
 
   private final int width;
 
+  /** What a thread takes at once, if that is not along the last dimension only. */
+  private final Optional<Squares> squares;
+
   /**
    * @param refs all that is read and written
    * @param wide whether threads take vectors, if all tensors lie for that
+   * @param turned whether they may take squares
    */
   private ElementwiseKernel(
       int rank,
@@ -72,64 +71,33 @@ final class ElementwiseKernel {
       List<TensorRef> refs,
       List<Joined> joined,
       MemoryArguments memory,
-      boolean wide) {
+      boolean wide,
+      boolean turned) {
     this.rank = rank;
     this.memory = memory;
     this.shape = shape;
     this.whole = Region.whole(shape.rank());
-    this.flat = joined.isEmpty() && refs.stream().allMatch(this::isFlat);
-    this.vectors = wide ? vectors(refs, joined) : Vectors.NONE;
+    this.squares = turned ? Squares.of(shape.sizes(), refs) : Optional.empty();
+    this.neighbours = Neighbours.of(shape, refs, joined, wide && squares.isEmpty());
+    this.vectors = squares.map(Squares::vectors).orElseGet(neighbours::vectors);
     this.width = vectors.width();
   }
 
   private static ElementwiseKernel of(
-      int rank, ImmutableList<Part> parts, MemoryArguments memory, boolean wide) {
-    var refs =
-        parts.stream()
-            .flatMap(part -> Streams.concat(part.args().stream(), part.results().stream()))
-            .flatMap(Operand::tensors)
-            .toList();
+      int rank,
+      ImmutableList<Part> parts,
+      MemoryArguments memory,
+      boolean wide,
+      boolean turned) {
     var joined = parts.stream().flatMap(part -> Joined.of(part).stream()).toList();
-    return new ElementwiseKernel(rank, typeOf(result(parts.getLast())), refs, joined, memory, wide);
-  }
-
-  /** Long tensors are read and written 16 bytes at once, where they lie for that. */
-  private static boolean isLong(TensorType type) {
-    return type.numel() >= LONG;
-  }
-
-  private Vectors vectors(List<TensorRef> refs, List<Joined> joined) {
-    if (shape.rank() == 0) {
-      return Vectors.NONE;
-    }
-    return Vectors.widest(
-        refs.stream().map(ref -> ref.type().dtype()).toList(),
-        wide ->
-            refs.stream().allMatch(ref -> isWide(ref, wide))
-                && joined.stream().allMatch(join -> join.isWide(wide)));
-  }
-
-  private boolean isWide(TensorRef ref, int wide) {
-    var type = ref.type();
-    if (isSpread(type)) {
-      return shape.size(shape.rank() - 1) % wide == 0;
-    }
-    return flat
-        ? Vectors.fit(
-            wide,
-            ref.offset(),
-            type.dtype().bytes(),
-            ImmutableLongArray.of(shape.numel()),
-            ImmutableLongArray.of(1))
-        : Vectors.fit(wide, ref);
-  }
-
-  /** Whether neighbours along the last dimension have one element in common. */
-  private boolean isSpread(TensorType type) {
-    return !flat
-        && (type.rank() == 0
-            || type.size(type.rank() - 1) == 1
-            || type.stride(type.rank() - 1) == 0);
+    return new ElementwiseKernel(
+        rank,
+        typeOf(result(parts.getLast())),
+        Parts.tensors(parts),
+        joined,
+        memory,
+        wide,
+        turned && joined.isEmpty());
   }
 
   /**
@@ -144,11 +112,19 @@ final class ElementwiseKernel {
               throw Parts.unsupported(
                   part, part.def().name() + " over what else is read or written");
             });
-    var kernel = of(rank, parts, new MemoryArguments(), isLong(typeOf(result(parts.getLast()))));
-    for (int i = 0; i < parts.size(); i++) {
-      kernel.part(i, parts.get(i));
+    boolean wide = Vectors.isLong(typeOf(result(parts.getLast())));
+    var ordered = wide ? inMemoryOrder(parts) : parts;
+    var kernel = of(rank, ordered, new MemoryArguments(), wide, wide);
+    for (int i = 0; i < ordered.size(); i++) {
+      kernel.part(i, ordered.get(i));
     }
     return kernel.build(stream, parts.getLast().name());
+  }
+
+  private static ImmutableList<Part> inMemoryOrder(ImmutableList<Part> parts) {
+    return parts.stream().anyMatch(part -> Joined.of(part).isPresent())
+        ? parts
+        : MemoryOrder.of(typeOf(result(parts.getLast())).sizes(), Parts.tensors(parts)).of(parts);
   }
 
   /**
@@ -162,7 +138,13 @@ final class ElementwiseKernel {
     var refs = ImmutableList.<TensorRef>builder().addAll(terms).add(result).build();
     var kernel =
         new ElementwiseKernel(
-            rank, result.type(), refs, List.of(), new MemoryArguments(), isLong(result.type()));
+            rank,
+            result.type(),
+            refs,
+            List.of(),
+            new MemoryArguments(),
+            Vectors.isLong(result.type()),
+            Vectors.isLong(result.type()));
     var dtype = result.type().dtype();
     var type = CTypes.computed(dtype);
     kernel.body.append("    %s sum = 0;\n".formatted(type));
@@ -184,8 +166,8 @@ final class ElementwiseKernel {
    */
   static Optional<String> statements(
       int rank, ImmutableList<Part> parts, MemoryArguments memory, Map<TensorRef, String> given) {
-    var kernel = of(rank, parts, memory, false);
-    if (!kernel.flat) {
+    var kernel = of(rank, parts, memory, false, false);
+    if (!kernel.neighbours.flat()) {
       return Optional.empty();
     }
     given.forEach((ref, name) -> kernel.loaded.put(new Location(ref, kernel.whole), name));
@@ -218,16 +200,11 @@ final class ElementwiseKernel {
    * @throws UnsupportedOnGpu when one of the parts has no CUDA implementation
    */
   static Loop loop(int rank, ImmutableList<Part> parts, MemoryArguments memory) {
-    var kernel = of(rank, parts, memory, true);
+    var kernel = of(rank, parts, memory, true, false);
     for (int i = 0; i < parts.size(); i++) {
       kernel.part(i, parts.get(i));
     }
     return kernel.loop();
-  }
-
-  /** Whether the i-th element of the shape is the i-th in memory. */
-  private boolean isFlat(TensorRef ref) {
-    return ref.type().sizes().equals(shape.sizes()) && ref.type().isContiguous();
   }
 
   private void part(int index, Part part) {
@@ -325,12 +302,24 @@ final class ElementwiseKernel {
 
   private String read(Location location, String vector) {
     var ref = location.ref();
+    if (squares.isPresent()) {
+      var access =
+          squares
+              .get()
+              .read(
+                  ref,
+                  CTypes.stored(ref.type().dtype()),
+                  vector,
+                  indices -> element(ref, new Region(indices, ""), true));
+      reads.append(access.before());
+      return access.element();
+    }
     var element = element(ref, location.region(), true);
     if (width == 1) {
       return element;
     }
     var type = CTypes.stored(ref.type().dtype());
-    if (isSpread(ref.type())) {
+    if (neighbours.isSpread(ref.type())) {
       reads.append(location.region().declare(type, vector, element));
       return vector;
     }
@@ -341,6 +330,20 @@ final class ElementwiseKernel {
   }
 
   private void write(int index, TensorRef ref, String value) {
+    if (squares.isPresent()) {
+      var access =
+          squares
+              .get()
+              .write(
+                  ref,
+                  CTypes.stored(ref.type().dtype()),
+                  "o" + index,
+                  indices -> element(ref, new Region(indices, ""), false));
+      reads.append(access.before());
+      body.append("    %s = %s;\n".formatted(access.element(), value));
+      writes.append(access.after());
+      return;
+    }
     if (width == 1) {
       body.append("    %s = %s;\n".formatted(element(ref, whole, false), value));
       return;
@@ -356,23 +359,7 @@ final class ElementwiseKernel {
     return memory.element(
         (read ? "const " : "") + CTypes.stored(ref.type().dtype()),
         KernelArgument.Memory.of(rank, ref),
-        offset(ref.type(), region));
-  }
-
-  private String offset(TensorType type, Region region) {
-    if (flat) {
-      return width == 1 ? "i" : "i * " + width;
-    }
-    var terms = new StringBuilder();
-    for (int dim = 0; dim < type.rank(); dim++) {
-      int of = dim + shape.rank() - type.rank();
-      if (type.size(dim) != 1 && type.stride(dim) != 0) {
-        terms
-            .append(terms.isEmpty() ? "" : " + ")
-            .append("%s * %s".formatted(region.indices().get(of), type.stride(dim)));
-      }
-    }
-    return terms.isEmpty() ? "0" : terms.toString();
+        neighbours.offset(ref.type(), region));
   }
 
   private Loop loop() {
@@ -389,22 +376,35 @@ final class ElementwiseKernel {
   }
 
   private DeviceStep.Launch build(StreamKind stream, String label) {
-    var loop = loop();
+    long blocks =
+        squares
+            .map(Squares::blocks)
+            .orElseGet(() -> Math.ceilDiv(shape.numel() / width, (long) THREADS));
     var text =
         CTypes.PRELUDE
             + vectors.type()
             + memory.struct()
             + """
 
-            extern "C" __global__ void __launch_bounds__(%1$s) symplan_kernel(const __grid_constant__ Args args) {
-              %2$s step = gridDim.x * %1$s;
-              for (%2$s i = blockIdx.x * %1$s + threadIdx.x; i < %3$s; i += step) {
+            extern "C" __global__ void __launch_bounds__(%s) symplan_kernel(const __grid_constant__ Args args) {
             """
-                .formatted(THREADS, loop.index(), loop.count())
-            + loop.statements()
-            + "  }\n}\n";
-    long blocks = Math.ceilDiv(loop.count(), THREADS);
+                .formatted(THREADS)
+            + squares
+                .map(all -> all.loop(reads.toString(), body.toString(), writes.toString()))
+                .orElseGet(this::overAll)
+            + "}\n";
     return memory.launch(stream, text, blocks, MAX_BLOCKS, THREADS, label);
+  }
+
+  private String overAll() {
+    var loop = loop();
+    return """
+          %2$s step = gridDim.x * %1$s;
+          for (%2$s i = blockIdx.x * %1$s + threadIdx.x; i < %3$s; i += step) {
+        """
+            .formatted(THREADS, loop.index(), loop.count())
+        + loop.statements()
+        + "  }\n";
   }
 
   /** The type of what counts elements, up to one step beyond the last. */
@@ -413,7 +413,7 @@ final class ElementwiseKernel {
   }
 
   private String indices() {
-    if (flat || shape.rank() == 0) {
+    if (neighbours.flat() || shape.rank() == 0) {
       return "";
     }
     return "    %s rest = i%s;\n".formatted(index(), width == 1 ? "" : " * " + width)

@@ -64,6 +64,7 @@ final class Moves {
     var needed =
         moves.stream()
             .filter(move -> move.to().type().numel() > 0 && !isThere(move.from(), move.to()))
+            .map(move -> isSame(move.from(), move.to()) ? move : move.inOrder())
             .toList();
     needed.forEach(move -> check(arguments, move));
     var steps = ImmutableList.<DeviceStep>builder();
@@ -73,7 +74,7 @@ final class Moves {
     }
     var kernels = new LinkedHashMap<Vectors, List<Move>>();
     for (var move : needed) {
-      if (isSame(move.from(), move.to())) {
+      if (isSame(move.from(), move.to()) || move.squares().isPresent()) {
         steps.add(step(rank, arguments, move));
       } else {
         kernels.computeIfAbsent(move.vectors(), _ -> new ArrayList<>()).add(move);

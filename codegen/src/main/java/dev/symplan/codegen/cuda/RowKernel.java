@@ -152,6 +152,10 @@ final class RowKernel {
   }
 
   DeviceStep.Launch build(StreamKind stream, String label) {
+    return inMemoryOrder().launch(stream, label);
+  }
+
+  private DeviceStep.Launch launch(StreamKind stream, String label) {
     var threads = RowThreads.of(rows, elements, inOrder, across, vectors());
     var memory = new MemoryArguments();
     var text = new RowWriter(this, nodes, stores, threads).kernel(memory);
@@ -180,19 +184,51 @@ final class RowKernel {
     return new Rows(new RowWriter(this, nodes, stores, threads).rows(memory), threads);
   }
 
-  /** The vectors that all elements of rows lie for. */
-  private Vectors vectors() {
-    var locations = new RowLocations(rowSizes, innerSizes);
+  /**
+   * The same kernel, which takes the rows in the order in which they are neighbours in memory where
+   * a row's elements are not: across rows, if most of what is read and written lies so.
+   */
+  private RowKernel inMemoryOrder() {
+    var order = RowOrder.of(rowSizes, innerSizes, fullLocations());
+    if (nodes.stream().anyMatch(node -> node instanceof RowNode.Index index && !index.full())) {
+      return this;
+    }
+    var kernel = new RowKernel(order.of(rowSizes), innerSizes);
+    for (var node : nodes) {
+      kernel.nodes.add(
+          node instanceof Loaded(var location, boolean full, var offset)
+              ? new Loaded(order.of(location), full, offset)
+              : node);
+    }
+    stores.forEach(
+        store -> kernel.stores.add(new Store(store.node(), order.of(store.location()))));
+    kernel.inOrder = inOrder;
+    kernel.across = across || order.across();
+    return kernel;
+  }
+
+  /** Where the elements of rows are that are read, at places that are known, or written. */
+  private List<Location> fullLocations() {
     var all = new ArrayList<Location>();
     for (var node : nodes) {
-      if (node instanceof Loaded(var location, boolean full, var offset) && full) {
-        if (offset.isPresent()) {
-          return Vectors.NONE;
-        }
+      if (node instanceof Loaded(var location, boolean full, var offset)
+          && full
+          && offset.isEmpty()) {
         all.add(location);
       }
     }
     stores.stream().filter(store -> isFull(store.node())).map(Store::location).forEach(all::add);
+    return all;
+  }
+
+  /** The vectors that all elements of rows lie for. */
+  private Vectors vectors() {
+    if (nodes.stream()
+        .anyMatch(node -> node instanceof Loaded own && own.full() && own.offset().isPresent())) {
+      return Vectors.NONE;
+    }
+    var locations = new RowLocations(rowSizes, innerSizes);
+    var all = fullLocations();
     return Vectors.widest(
         all.stream().map(Location::dtype).toList(),
         wide -> all.stream().allMatch(location -> locations.isWide(location, wide)));

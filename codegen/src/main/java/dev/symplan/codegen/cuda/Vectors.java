@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import dev.symplan.planner.machine.Alignment;
 import java.util.Collection;
 import java.util.function.IntPredicate;
@@ -18,6 +19,9 @@ record Vectors(int width) {
 
   private static final int MAX_WIDTH = 8;
 
+  /** From so many elements on, memory is what takes the time. */
+  private static final long LONG = 1 << 15;
+
   private static final String TYPE =
       """
 
@@ -26,6 +30,11 @@ record Vectors(int width) {
         T e[%1$s];
       };
       """;
+
+  /** {@return whether a tensor has so many elements that reading and writing them takes the time} */
+  static boolean isLong(TensorType type) {
+    return type.numel() >= LONG;
+  }
 
   /**
    * {@return the widest vectors, of 16 bytes of the shortest elements at the most}

@@ -6,6 +6,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.MadeUpPieces;
 import dev.symplan.ir.testkit.MadeUpRows;
+import dev.symplan.ir.testkit.MadeUpTurned;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
@@ -68,6 +69,10 @@ final class LocalPrograms {
 
   static List<String> madeUpPieces(long seed, int count) {
     return LongStream.range(seed, seed + count).mapToObj(MadeUpPieces::text).toList();
+  }
+
+  static List<String> madeUpTurned(long seed, int count) {
+    return LongStream.range(seed, seed + count).mapToObj(MadeUpTurned::text).toList();
   }
 
   private static String program(String inputs, String... lines) {

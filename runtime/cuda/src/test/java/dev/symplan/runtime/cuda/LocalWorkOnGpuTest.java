@@ -65,7 +65,8 @@ class LocalWorkOnGpuTest {
         Arguments.of("attention", LocalPrograms.attention()),
         Arguments.of("composites", LocalPrograms.composites()),
         Arguments.of("made-up rows", LocalPrograms.madeUpRows(SEED, PROGRAMS)),
-        Arguments.of("made-up pieces", LocalPrograms.madeUpPieces(SEED, PROGRAMS)));
+        Arguments.of("made-up pieces", LocalPrograms.madeUpPieces(SEED, PROGRAMS)),
+        Arguments.of("made-up turned", LocalPrograms.madeUpTurned(SEED, PROGRAMS)));
   }
 
   @ParameterizedTest(name = "{0}")

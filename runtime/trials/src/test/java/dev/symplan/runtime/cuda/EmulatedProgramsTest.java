@@ -75,6 +75,12 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void madeUpTurned() {
+    System.out.printf("%s programs from seed %s%n", PROGRAMS, SEED);
+    check(LocalPrograms.madeUpTurned(SEED, PROGRAMS));
+  }
+
+  @Test
   void reductions() {
     check(LocalPrograms.reductions());
   }
