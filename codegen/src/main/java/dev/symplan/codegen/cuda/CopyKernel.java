@@ -60,6 +60,7 @@ final class CopyKernel {
           ? Vectors.NONE
           : Vectors.widest(
               List.of(from.type().dtype(), to.type().dtype()),
+              List.of(to.type().dtype()),
               wide -> Vectors.fit(wide, from) && Vectors.fit(wide, to));
     }
   }
@@ -94,8 +95,7 @@ final class CopyKernel {
             read.before() + written.before(),
             "    %s = %s;\n".formatted(written.element(), move.moved(read.element())),
             written.after());
-    return kernel.launch(
-        stream, move.converts(), loop, squares.blocks(), label);
+    return kernel.launch(stream, move.converts(), loop, squares.blocks(), label);
   }
 
   /**
@@ -130,11 +130,7 @@ final class CopyKernel {
         """
             .formatted(THREADS, count, body);
     return kernel.launch(
-        stream,
-        moves.stream().anyMatch(Move::converts),
-        loop,
-        Math.ceilDiv(count, THREADS),
-        label);
+        stream, moves.stream().anyMatch(Move::converts), loop, Math.ceilDiv(count, THREADS), label);
   }
 
   private DeviceStep.Launch launch(
@@ -168,8 +164,7 @@ final class CopyKernel {
     }
     lines.append(Indices.of("", "[[maybe_unused]] long long i", "rest", type.sizes()));
     if (width == 1) {
-      lines.append(
-          "%s = %s;\n".formatted(to, move.moved(from)));
+      lines.append("%s = %s;\n".formatted(to, move.moved(from)));
       return lines.toString();
     }
     lines.append(Vectors.read(read, "m", from)).append('\n');

@@ -62,6 +62,7 @@ final class ElementwiseKernel {
 
   /**
    * @param refs all that is read and written
+   * @param written what is written of that
    * @param wide whether threads take vectors, if all tensors lie for that
    * @param turned whether they may take squares
    */
@@ -69,6 +70,7 @@ final class ElementwiseKernel {
       int rank,
       TensorType shape,
       List<TensorRef> refs,
+      List<TensorRef> written,
       List<Joined> joined,
       MemoryArguments memory,
       boolean wide,
@@ -78,22 +80,19 @@ final class ElementwiseKernel {
     this.shape = shape;
     this.whole = Region.whole(shape.rank());
     this.squares = turned ? Squares.of(shape.sizes(), refs) : Optional.empty();
-    this.neighbours = Neighbours.of(shape, refs, joined, wide && squares.isEmpty());
+    this.neighbours = Neighbours.of(shape, refs, written, joined, wide && squares.isEmpty());
     this.vectors = squares.map(Squares::vectors).orElseGet(neighbours::vectors);
     this.width = vectors.width();
   }
 
   private static ElementwiseKernel of(
-      int rank,
-      ImmutableList<Part> parts,
-      MemoryArguments memory,
-      boolean wide,
-      boolean turned) {
+      int rank, ImmutableList<Part> parts, MemoryArguments memory, boolean wide, boolean turned) {
     var joined = parts.stream().flatMap(part -> Joined.of(part).stream()).toList();
     return new ElementwiseKernel(
         rank,
         typeOf(result(parts.getLast())),
         Parts.tensors(parts),
+        parts.stream().flatMap(part -> result(part).tensors()).toList(),
         joined,
         memory,
         wide,
@@ -141,6 +140,7 @@ final class ElementwiseKernel {
             rank,
             result.type(),
             refs,
+            List.of(result),
             List.of(),
             new MemoryArguments(),
             Vectors.isLong(result.type()),
@@ -399,9 +399,9 @@ final class ElementwiseKernel {
   private String overAll() {
     var loop = loop();
     return """
-          %2$s step = gridDim.x * %1$s;
-          for (%2$s i = blockIdx.x * %1$s + threadIdx.x; i < %3$s; i += step) {
-        """
+      %2$s step = gridDim.x * %1$s;
+      for (%2$s i = blockIdx.x * %1$s + threadIdx.x; i < %3$s; i += step) {
+    """
             .formatted(THREADS, loop.index(), loop.count())
         + loop.statements()
         + "  }\n";

@@ -92,11 +92,7 @@ record MemoryOrder(ImmutableList<Integer> dims) {
         .map(
             part ->
                 new Part(
-                    part.def(),
-                    each(part.args()),
-                    each(part.results()),
-                    part.name(),
-                    part.span()))
+                    part.def(), each(part.args()), each(part.results()), part.name(), part.span()))
         .collect(toImmutableList());
   }
 

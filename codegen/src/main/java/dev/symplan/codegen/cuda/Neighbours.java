@@ -15,9 +15,15 @@ record Neighbours(TensorType shape, boolean flat, Vectors vectors) {
 
   /**
    * @param refs all that is read and written
+   * @param written what is written of that
    * @param wide whether threads take vectors, if all tensors lie for that
    */
-  static Neighbours of(TensorType shape, List<TensorRef> refs, List<Joined> joined, boolean wide) {
+  static Neighbours of(
+      TensorType shape,
+      List<TensorRef> refs,
+      List<TensorRef> written,
+      List<Joined> joined,
+      boolean wide) {
     boolean flat =
         joined.isEmpty()
             && refs.stream()
@@ -25,13 +31,14 @@ record Neighbours(TensorType shape, boolean flat, Vectors vectors) {
                 .allMatch(type -> type.sizes().equals(shape.sizes()) && type.isContiguous());
     var single = new Neighbours(shape, flat, Vectors.NONE);
     return wide && shape.rank() > 0
-        ? new Neighbours(shape, flat, single.widest(refs, joined))
+        ? new Neighbours(shape, flat, single.widest(refs, written, joined))
         : single;
   }
 
-  private Vectors widest(List<TensorRef> refs, List<Joined> joined) {
+  private Vectors widest(List<TensorRef> refs, List<TensorRef> written, List<Joined> joined) {
     return Vectors.widest(
         refs.stream().map(ref -> ref.type().dtype()).toList(),
+        written.stream().map(ref -> ref.type().dtype()).toList(),
         wide ->
             refs.stream().allMatch(ref -> isWide(ref, wide))
                 && joined.stream().allMatch(join -> join.isWide(wide)));

@@ -137,6 +137,7 @@ final class PositionOps {
         to.type().sizes(),
         Vectors.widest(
             List.of(from.type().dtype()),
+            List.of(to.type().dtype()),
             wide -> Vectors.fit(wide, from) && Vectors.fit(wide, to)));
   }
 

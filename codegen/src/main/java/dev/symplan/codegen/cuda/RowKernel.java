@@ -152,7 +152,51 @@ final class RowKernel {
   }
 
   DeviceStep.Launch build(StreamKind stream, String label) {
-    return inMemoryOrder().launch(stream, label);
+    var ordered = inMemoryOrder();
+    var held = ordered.turnedRows();
+    return held.isPresent()
+        ? ordered.launch(stream, label, held.get())
+        : ordered.launch(stream, label);
+  }
+
+  /** The tensors whose rows blocks are to hold; empty if they had better read elements. */
+  private Optional<TurnedRows> turnedRows() {
+    return inOrder || across
+        ? Optional.empty()
+        : TurnedRows.of(
+            rowSizes,
+            innerSizes,
+            nodes.stream()
+                .filter(node -> node instanceof Loaded own && own.full() && own.offset().isEmpty())
+                .map(node -> ((Loaded) node).location())
+                .toList());
+  }
+
+  private DeviceStep.Launch launch(StreamKind stream, String label, TurnedRows held) {
+    var kernel = new RowKernel(rowSizes, innerSizes);
+    for (var node : nodes) {
+      kernel.nodes.add(
+          node instanceof Loaded(var location, boolean full, var offset)
+              ? new Loaded(held.of(location), full, offset)
+              : node);
+    }
+    kernel.stores.addAll(stores);
+    var memory = new MemoryArguments();
+    var threads = held.threads(kernel.vectors());
+    var text =
+        held.kernel(
+            new RowWriter(kernel, kernel.nodes, kernel.stores, threads).rows(memory),
+            threads,
+            memory);
+    return memory
+        .launch(
+            stream,
+            text,
+            Math.ceilDiv(rows, threads.together()),
+            MAX_BLOCKS,
+            threads.block(),
+            label)
+        .withShared(held.bytes());
   }
 
   private DeviceStep.Launch launch(StreamKind stream, String label) {
@@ -200,8 +244,7 @@ final class RowKernel {
               ? new Loaded(order.of(location), full, offset)
               : node);
     }
-    stores.forEach(
-        store -> kernel.stores.add(new Store(store.node(), order.of(store.location()))));
+    stores.forEach(store -> kernel.stores.add(new Store(store.node(), order.of(store.location()))));
     kernel.inOrder = inOrder;
     kernel.across = across || order.across();
     return kernel;
@@ -231,6 +274,10 @@ final class RowKernel {
     var all = fullLocations();
     return Vectors.widest(
         all.stream().map(Location::dtype).toList(),
+        stores.stream()
+            .filter(store -> isFull(store.node()))
+            .map(store -> store.location().dtype())
+            .toList(),
         wide -> all.stream().allMatch(location -> locations.isWide(location, wide)));
   }
 

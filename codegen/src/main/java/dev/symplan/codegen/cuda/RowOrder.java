@@ -28,13 +28,7 @@ record RowOrder(ImmutableList<Integer> dims, boolean across) {
         location ->
             IntStream.range(0, innerSizes.length())
                 .anyMatch(dim -> innerSizes.get(dim) > 1 && location.inner().get(dim) == 1);
-    Predicate<Location> turned =
-        location ->
-            location.memory().isPresent()
-                && IntStream.range(0, innerSizes.length())
-                    .allMatch(dim -> innerSizes.get(dim) == 1 || location.inner().get(dim) > 1)
-                && IntStream.range(0, rowSizes.length())
-                    .anyMatch(dim -> rowSizes.get(dim) > 1 && location.rows().get(dim) == 1);
+    Predicate<Location> turned = location -> isTurned(rowSizes, innerSizes, location);
     var given = IntStream.range(0, rowSizes.length()).boxed().collect(toImmutableList());
     return locations.stream()
         .filter(turned)
@@ -54,11 +48,20 @@ record RowOrder(ImmutableList<Integer> dims, boolean across) {
         .orElse(new RowOrder(given, false));
   }
 
+  /**
+   * {@return whether neighbouring rows are side by side in memory, and a row's elements are not}
+   */
+  static boolean isTurned(
+      ImmutableLongArray rowSizes, ImmutableLongArray innerSizes, Location location) {
+    return location.memory().isPresent()
+        && IntStream.range(0, innerSizes.length())
+            .allMatch(dim -> innerSizes.get(dim) == 1 || location.inner().get(dim) > 1)
+        && IntStream.range(0, rowSizes.length())
+            .anyMatch(dim -> rowSizes.get(dim) > 1 && location.rows().get(dim) == 1);
+  }
+
   private static long bytes(List<Location> locations, Predicate<Location> which) {
-    return locations.stream()
-        .filter(which)
-        .mapToLong(location -> location.dtype().bytes())
-        .sum();
+    return locations.stream().filter(which).mapToLong(location -> location.dtype().bytes()).sum();
   }
 
   /** {@return the sizes of the dimensions in this order, or their strides} */

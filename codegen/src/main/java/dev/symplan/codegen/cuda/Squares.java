@@ -10,8 +10,6 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.UnaryOperator;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
@@ -52,8 +50,7 @@ final class Squares {
   private final ImmutableList<Integer> allAcross;
   private final int width;
 
-  private Squares(
-      ImmutableLongArray sizes, int along, ImmutableList<Integer> nearest, int width) {
+  private Squares(ImmutableLongArray sizes, int along, ImmutableList<Integer> nearest, int width) {
     this.sizes = sizes;
     this.along = along;
     this.across = nearest.getFirst();
@@ -66,8 +63,7 @@ final class Squares {
       count *= sizes.get(dim);
     }
     this.allAlong = ImmutableList.copyOf(dims);
-    this.allAcross =
-        nearest.stream().filter(dim -> !dims.contains(dim)).collect(toImmutableList());
+    this.allAcross = nearest.stream().filter(dim -> !dims.contains(dim)).collect(toImmutableList());
   }
 
   /**
@@ -172,11 +168,7 @@ final class Squares {
   /** The indices of an element of a square, or of its first where these are 0. */
   private ImmutableList<String> indices(String e, String f) {
     return IntStream.range(0, sizes.length())
-        .mapToObj(
-            dim ->
-                dim == along
-                    ? plus(dim, e)
-                    : dim == across ? plus(dim, f) : "i" + dim)
+        .mapToObj(dim -> dim == along ? plus(dim, e) : dim == across ? plus(dim, f) : "i" + dim)
         .collect(toImmutableList());
   }
 
@@ -353,7 +345,10 @@ final class Squares {
     int warpSide = Math.min(side, Math.max(WARP_SIDE, WARP * side / THREADS));
     int warps = side / warpSide;
     long blocksAlong = Math.ceilDiv(countAlong(), side);
-    var number = sizes.stream().reduce(1, Math::multiplyExact) < 1L << 30 ? "unsigned" : "unsigned long long";
+    var number =
+        sizes.stream().reduce(1, Math::multiplyExact) < 1L << 30
+            ? "unsigned"
+            : "unsigned long long";
     var text = new StringBuilder();
     text.append(
         """
@@ -382,13 +377,13 @@ final class Squares {
         + (width == 1
             ? body
             : """
+                #pragma unroll
+                for (int f = 0; f < %1$s; f++) {
                   #pragma unroll
-                  for (int f = 0; f < %1$s; f++) {
-                    #pragma unroll
-                    for (int e = 0; e < %1$s; e++) {
-              %2$s      }
-                  }
-              """
+                  for (int e = 0; e < %1$s; e++) {
+            %2$s      }
+                }
+            """
                 .formatted(width, body.indent(4)))
         + after
         + "  }\n";

@@ -31,20 +31,27 @@ record Vectors(int width) {
       };
       """;
 
-  /** {@return whether a tensor has so many elements that reading and writing them takes the time} */
+  /**
+   * {@return whether a tensor has so many elements that reading and writing them takes the time}
+   */
   static boolean isLong(TensorType type) {
     return type.numel() >= LONG;
   }
 
   /**
-   * {@return the widest vectors, of 16 bytes of the shortest elements at the most}
+   * {@return the widest vectors, of 16 bytes of the shortest elements and of those that are written
+   * at the most: of more, a warp's stores would leave gaps}
    *
    * @param dtypes of all tensors
+   * @param written of those that are written
    * @param fits whether all tensors lie for vectors of a width
    */
-  static Vectors widest(Collection<DType> dtypes, IntPredicate fits) {
+  static Vectors widest(Collection<DType> dtypes, Collection<DType> written, IntPredicate fits) {
     int least = dtypes.stream().mapToInt(DType::bytes).min().orElse(Alignment.VECTOR);
-    for (int wide = Math.min(MAX_WIDTH, Alignment.VECTOR / least); wide > 1; wide /= 2) {
+    int most = written.stream().mapToInt(DType::bytes).max().orElse(least);
+    for (int wide = Math.min(MAX_WIDTH, Alignment.VECTOR / Math.max(least, most));
+        wide > 1;
+        wide /= 2) {
       if (fits.test(wide)) {
         return new Vectors(wide);
       }

@@ -86,9 +86,27 @@ public final class MadeUpTurned {
               "aten::slice.Tensor(%s, %s, %s, %s)"
                   .formatted(name, part, skipped, own.get(part) - 8 + skipped));
     }
-    var back =
-        IntStream.range(0, order.size()).map(order::indexOf).boxed().toList();
+    var back = IntStream.range(0, order.size()).map(order::indexOf).boxed().toList();
     return define("aten::permute(%s, %s)".formatted(value, back));
+  }
+
+  /** Of whole rows of the result or of an operand. */
+  private String byRows(String result) {
+    int dim = shape.getLast() == 1 ? shape.size() - 2 : shape.size() - 1;
+    var operand = random.nextBoolean() ? result : tensors.getFirst();
+    var value =
+        define(
+            "prims::convert_element_type(%s, torch.%s)"
+                .formatted(operand, TORCH.get(pick(List.of("f32", "bf16")))));
+    return switch (random.nextInt(4)) {
+      case 0 -> define("aten::sum.dim_IntList(%s, [%s])".formatted(value, dim));
+      case 1 -> define("aten::amax(%s, [%s])".formatted(value, dim));
+      case 2 -> {
+        var more = define("aten::add.Tensor(%s, %s)".formatted(tensor("f32", true), value));
+        yield define("aten::_softmax(%s, %s, False)".formatted(more, dim));
+      }
+      default -> define("aten::_softmax(%s, %s, False)".formatted(value, dim));
+    };
   }
 
   private String text() {
@@ -116,10 +134,12 @@ public final class MadeUpTurned {
     if (random.nextBoolean()) {
       last =
           define(
-              "prims::convert_element_type(%s, torch.%s)"
-                  .formatted(last, TORCH.get(pick(dtypes))));
+              "prims::convert_element_type(%s, torch.%s)".formatted(last, TORCH.get(pick(dtypes))));
     }
     outputs.add(last);
+    if (random.nextBoolean()) {
+      outputs.add(byRows(last));
+    }
     int all = shape.stream().reduce(1, Math::multiplyExact);
     var copied = pick(tensors.subList(0, 2));
     outputs.add(define("aten::reshape(%s, [%s])".formatted(copied, all)));
