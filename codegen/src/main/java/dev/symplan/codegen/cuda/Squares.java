@@ -248,7 +248,7 @@ final class Squares {
    * @param name of a variable
    * @param at an element in memory by its indices
    */
-  Access read(TensorRef ref, String type, String name, Function at) {
+  Access read(TensorRef ref, String type, String name, InMemory at) {
     var form = form(ref);
     var first = first(form, at);
     if (form == Form.EACH) {
@@ -265,7 +265,7 @@ final class Squares {
   }
 
   /** {@return the access to a tensor that is written} */
-  Access write(TensorRef ref, String type, String name, Function at) {
+  Access write(TensorRef ref, String type, String name, InMemory at) {
     var form = form(ref);
     var first = first(form, at);
     return switch (form) {
@@ -282,12 +282,12 @@ final class Squares {
     };
   }
 
-  private String first(Form form, Function at) {
+  private String first(Form form, InMemory at) {
     return at.element(width == 1 ? indices("0", "0") : indices(form.e, form.f));
   }
 
   /** An element of a tensor in memory by its indices. */
-  interface Function {
+  interface InMemory {
     String element(ImmutableList<String> indices);
   }
 

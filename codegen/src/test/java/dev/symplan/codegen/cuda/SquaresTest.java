@@ -109,6 +109,14 @@ class SquaresTest {
   }
 
   @Test
+  void longerResultsAreWritten16BytesAtOnce() {
+    assertThat(kernel("x: bf16[64, 1024]", "r = prims::convert_element_type(x, torch.float32)"))
+        .contains("T e[4];");
+    assertThat(kernel("x: f32[64, 1024]", "r = prims::convert_element_type(x, torch.bfloat16)"))
+        .contains("T e[8];");
+  }
+
+  @Test
   void shortTensorsAreTakenInTheOrderOfTheirDimensions() {
     assertThat(kernel("x: f32[1, 64, 511]", TURNED + "r = aten::reshape(p, [32704])"))
         .doesNotContain("s % 64");
