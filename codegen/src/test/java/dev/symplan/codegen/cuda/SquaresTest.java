@@ -5,15 +5,29 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.Tools;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
 
 /** What threads take at once where tensors lie in different ways. */
 class SquaresTest {
+  /** The texts of all tests here, which are compiled together. */
+  private static final Set<String> KERNELS = new LinkedHashSet<>();
+
+  @AfterAll
+  static void theyCompile() {
+    if (Tools.isInstalled("nvcc")) {
+      Nvcc.check(List.copyOf(KERNELS));
+    }
+  }
+
   private static ImmutableList<DeviceProgram> programs(String inputs, String ops) {
     var text =
         """
@@ -34,7 +48,7 @@ class SquaresTest {
 
   private static String kernel(String inputs, String ops) {
     var programs = programs(inputs, ops);
-    Nvcc.check(List.copyOf(Nvcc.kernels(programs)));
+    KERNELS.addAll(Nvcc.kernels(programs));
     var launches =
         programs.getFirst().steps().stream().flatMap(step -> step.launches().stream()).toList();
     assertThat(launches).hasSize(1);
