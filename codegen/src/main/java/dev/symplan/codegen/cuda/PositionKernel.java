@@ -22,6 +22,8 @@ final class PositionKernel {
   private final ImmutableLongArray sizes;
   private final Vectors vectors;
   private final MemoryArguments memory = new MemoryArguments();
+  private final StringBuilder functions = new StringBuilder();
+  private final StringBuilder before = new StringBuilder();
   private final StringBuilder body = new StringBuilder();
 
   PositionKernel(int rank, ImmutableLongArray sizes) {
@@ -67,6 +69,16 @@ final class PositionKernel {
   /** {@return the indices of all dimensions} */
   List<String> indices() {
     return indices(sizes.length());
+  }
+
+  /** Adds a function that the lines call. */
+  void function(String text) {
+    functions.append('\n').append(text);
+  }
+
+  /** Adds lines to what each thread does first. */
+  void once(String text) {
+    text.lines().forEach(line -> before.append("  ").append(line).append('\n'));
   }
 
   /** Adds lines to what is done for each element. */
@@ -117,14 +129,15 @@ final class PositionKernel {
     var text =
         CTypes.PRELUDE
             + vectors.type()
+            + functions
             + memory.struct()
             + """
 
             extern "C" __global__ void __launch_bounds__(%s) symplan_kernel(const __grid_constant__ Args args) {
               long long step = (long long)gridDim.x * %s;
-              for (long long i = (long long)blockIdx.x * %s + threadIdx.x; i < %s; i += step) {
+            %s  for (long long i = (long long)blockIdx.x * %s + threadIdx.x; i < %s; i += step) {
             """
-                .formatted(THREADS, THREADS, THREADS, count)
+                .formatted(THREADS, THREADS, before, THREADS, count)
             + indices
             + body
             + "  }\n}\n";

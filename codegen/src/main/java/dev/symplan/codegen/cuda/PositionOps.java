@@ -15,7 +15,8 @@ import java.util.stream.IntStream;
  * scattering.
  */
 final class PositionOps {
-  private interface Rule {
+  /** How an op becomes steps. */
+  interface Rule {
     void lower(PositionOps op);
   }
 
@@ -119,6 +120,7 @@ final class PositionOps {
       table.put(name, IndexedOps::indexPut);
     }
     table.put("aten::embedding_dense_backward", IndexedOps::embeddingBackward);
+    table.putAll(RandomNumbers.TABLE);
     return table.buildOrThrow();
   }
 

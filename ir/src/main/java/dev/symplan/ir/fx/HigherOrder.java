@@ -288,19 +288,20 @@ final class HigherOrder {
       refuse(call, name);
       return;
     }
-    if (states.isLost(op.get(), call, at + 1, keyword)) {
+    boolean same =
+        name.equals("run_and_save_rng_state")
+            ? states.runAndSave(statement, call, op.get())
+            : states.run(statement, call, op.get(), at + 1, keyword);
+    if (!same) {
       warnOnce(
           DiagnosticCode.UNSUPPORTED,
           call.span(),
-          "%s is planned without the random state that it is given".formatted(op.get()),
-          "the plan does not depend on it, but a run draws other numbers than the forward graph,"
-              + " and gradients are wrong; Inductor's own random numbers have seeds in the graph:"
-              + " torch._inductor.config.fallback_random = False");
-    }
-    if (name.equals("run_and_save_rng_state")) {
-      states.runAndSave(statement, call, op.get());
-    } else {
-      states.run(statement, call, op.get(), at + 1, keyword);
+          "%s cannot draw from the random state that it is given".formatted(op.get()),
+          "the graph can be planned, but not run; "
+              + (states.isAttention(op.get())
+                  ? "run attention without dropout"
+                  : "Inductor's own random numbers have seeds in the graph:"
+                      + " torch._inductor.config.fallback_random = False"));
     }
   }
 

@@ -4,7 +4,7 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Maps;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.fx.FxFunction.Param;
 import dev.symplan.ir.fx.FxFunction.Statement;
@@ -12,7 +12,6 @@ import java.util.HashSet;
 import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Takes operators apart that run with a state of a random generator. With activation checkpoints,
@@ -20,22 +19,11 @@ import org.jspecify.annotations.Nullable;
  * a state, a tensor, to {@code run_with_rng_state}; or {@code graphsafe_run_with_rng_state} has a
  * generator in each graph, which AOTAutograd sets to the same state before each call.
  *
- * <p>An operator that takes a generator gets the state in its place, a tensor or a name, so that it
- * draws the same numbers in both graphs. The states of any other operator are lost.
+ * <p>An operator that draws gets the state as its generator, a tensor or a name, so that it draws
+ * the same numbers in both graphs: see {@link RandomDraws}. One that cannot take it becomes an
+ * unknown op, so that it can be planned, but not run.
  */
 final class RandomStates {
-
-  /** Operators that draw random numbers, by how they are called with a generator. */
-  private static final ImmutableMap<String, String> DRAWS =
-      ImmutableMap.of(
-          "torch.ops.aten.rand.default", "torch.ops.aten.rand.generator",
-          "torch.ops.aten.randn.default", "torch.ops.aten.randn.generator",
-          "torch.ops.aten.randint.default", "torch.ops.aten.randint.generator",
-          "torch.ops.aten.randint.low", "torch.ops.aten.randint.low_generator",
-          "torch.ops.aten.randperm.default", "torch.ops.aten.randperm.generator",
-          "torch.ops.aten.bernoulli.default", "torch.ops.aten.bernoulli.default",
-          "torch.ops.aten.bernoulli.p", "torch.ops.aten.bernoulli.p");
-
   private static final Pattern GENERATOR = Pattern.compile("(?:fwd|bwd)_(rng_state_[0-9]+)");
 
   /** The bytes of a state of a GPU's generator: its seed, and how far it is. */
@@ -48,62 +36,67 @@ final class RandomStates {
           Optional.of(ImmutableList.of(new SizeExpr.Int(1))));
 
   private final StatementWriter writer;
-  private final OpTargets targets;
+  private final RandomDraws draws;
 
   /** The inputs that are states. */
   private final Set<String> inputs = new HashSet<>();
 
   RandomStates(StatementWriter writer, OpTargets targets) {
     this.writer = writer;
-    this.targets = targets;
+    this.draws = new RandomDraws(writer, targets);
   }
 
   /**
-   * {@return whether the state is lost from which this operator draws}
+   * An operator that runs with a state, which is the first argument, or with a generator.
    *
    * @param first the position of its first argument
    * @param keyword the argument that is its generator; empty if it has a state
+   * @return whether it draws the same numbers wherever it has that state
    */
-  boolean isLost(String operator, FxExpr.Call call, int first, String keyword) {
-    boolean kept =
-        DRAWS.containsKey(operator) && (keyword.isEmpty() || generator(call, keyword).isPresent());
-    return !kept && !isWithoutDropout(operator, call, first);
-  }
-
-  /** An operator that runs with a state, which is the first argument, or with a generator. */
-  void run(Statement statement, FxExpr.Call call, String operator, int first, String keyword) {
+  boolean run(Statement statement, FxExpr.Call call, String operator, int first, String keyword) {
     Optional<FxExpr> state =
         keyword.isEmpty() ? Optional.of(call.args().getFirst()) : generator(call, keyword);
     if (keyword.isEmpty() && call.args().getFirst() instanceof FxExpr.Name(String name)) {
       inputs.add(name);
     }
-    emit(statement, statement.name(), statement.type(), call, operator, first, keyword, state);
+    return emit(
+        statement,
+        statement.name(),
+        statement.type(),
+        called(call, operator, first, keyword),
+        state);
   }
 
-  /** An operator that runs with the current state, which is a result, too. */
-  void runAndSave(Statement statement, FxExpr.Call call, String operator) {
+  /**
+   * An operator that runs with the current state, which is a result, too.
+   *
+   * @return whether it draws the same numbers wherever it has that state
+   */
+  boolean runAndSave(Statement statement, FxExpr.Call call, String operator) {
     var saved = writer.item(statement.name(), new FxExpr.Int(0));
     var results = writer.item(statement.name(), new FxExpr.Int(1));
     var state =
         saved.map(Statement::name).orElseGet(() -> writer.unique(statement.name() + "_state"));
-    var name = results.map(Statement::name).orElse(statement.name());
+    var name =
+        results.map(Statement::name).orElseGet(() -> writer.unique(statement.name() + "_results"));
     var bytes =
         saved.flatMap(Statement::type).flatMap(RandomStates::bytes).orElse((long) STATE_BYTES);
     var sizes = new FxExpr.Seq(ImmutableList.of(new FxExpr.Int(bytes)));
-    boolean draws = DRAWS.containsKey(operator);
+    var inner = called(call, operator, 1, "");
+    boolean isRead = !draws.isIdle(inner);
     writer.emit(
         statement,
         state,
         saved.flatMap(Statement::type),
         new FxExpr.Call(
-            draws ? "torch.ops.aten.randint.default" : "torch.ops.aten.empty.memory_format",
-            draws
+            isRead ? "torch.ops.aten.randint.default" : "torch.ops.aten.empty.memory_format",
+            isRead
                 ? ImmutableList.of(new FxExpr.Int(1 << Byte.SIZE), sizes)
                 : ImmutableList.of(sizes),
             ImmutableMap.of("dtype", new FxExpr.Name("torch.uint8")),
             call.span()));
     var type = results.flatMap(Statement::type);
-    emit(statement, name, type, call, operator, 1, "", Optional.of(new FxExpr.Name(state)));
+    boolean same = emit(statement, name, type, inner, Optional.of(new FxExpr.Name(state)));
     writer
         .renaming()
         .takeApart(
@@ -113,6 +106,21 @@ final class RandomStates {
                 new FxExpr.Name(state),
                 new FxExpr.Int(1),
                 new FxExpr.Name(name)));
+    return same;
+  }
+
+  /** {@return whether an operator is attention, which is planned as it is} */
+  boolean isAttention(String operator) {
+    return draws.isAttention(operator);
+  }
+
+  /** {@return the call of the operator itself} */
+  private static FxExpr.Call called(FxExpr.Call call, String operator, int first, String keyword) {
+    return new FxExpr.Call(
+        operator,
+        call.args().subList(first, call.args().size()),
+        ImmutableMap.copyOf(Maps.filterKeys(call.keywords(), key -> !key.equals(keyword))),
+        call.span());
   }
 
   private static Optional<Long> bytes(FxType type) {
@@ -139,32 +147,35 @@ final class RandomStates {
         .collect(toImmutableList());
   }
 
-  private void emit(
+  private boolean emit(
       Statement statement,
       String name,
       Optional<FxType> type,
       FxExpr.Call call,
-      String operator,
-      int first,
-      String keyword,
       Optional<FxExpr> state) {
-    var keywords = ImmutableMap.<String, FxExpr>builder();
-    call.keywords().entrySet().stream()
-        .filter(entry -> !entry.getKey().equals(keyword))
-        .forEach(keywords::put);
-    var drawing = state.flatMap(_ -> Optional.ofNullable(DRAWS.get(operator)));
-    if (drawing.isPresent()) {
-      keywords.put("generator", state.orElseThrow());
+    if (draws.isIdle(call)) {
+      writer.emit(statement, name, type, call);
+      return true;
+    }
+    if (state.isPresent() && draws.emit(statement, name, type, call, state.get())) {
+      return true;
     }
     writer.emit(
-        statement,
-        name,
-        type,
-        new FxExpr.Call(
-            drawing.orElse(operator),
-            call.args().subList(first, call.args().size()),
-            keywords.buildOrThrow(),
-            call.span()));
+        statement, name, type, draws.isAttention(call.target()) ? call : unknown(call, state));
+    return false;
+  }
+
+  /** {@return a call of an op that nothing knows, so that no run draws other numbers} */
+  private static FxExpr.Call unknown(FxExpr.Call call, Optional<FxExpr> state) {
+    return new FxExpr.Call(
+        HigherOrder.PREFIX + "run_with_rng_state",
+        ImmutableList.<FxExpr>builder()
+            .addAll(state.stream().toList())
+            .add(new FxExpr.Str(call.target()))
+            .addAll(call.args())
+            .build(),
+        call.keywords(),
+        call.span());
   }
 
   /** {@return what both graphs call the generator; empty if it is not one of AOTAutograd's} */
@@ -174,18 +185,5 @@ final class RandomStates {
       return matcher.matches() ? Optional.of(new FxExpr.Str(matcher.group(1))) : Optional.empty();
     }
     return Optional.empty();
-  }
-
-  /** Attention draws for its dropout only. */
-  private boolean isWithoutDropout(String operator, FxExpr.Call call, int first) {
-    var schema = targets.schema(operator, ImmutableSet.of("dropout_p"));
-    if (schema.isEmpty()) {
-      return false;
-    }
-    int at = first + schema.get().indexOf("dropout_p");
-    @Nullable FxExpr named = call.keywords().get("dropout_p");
-    var given =
-        at < call.args().size() ? call.args().get(at) : named == null ? new FxExpr.Float(0) : named;
-    return given.equals(new FxExpr.Float(0)) || given.equals(new FxExpr.Int(0));
   }
 }

@@ -268,25 +268,59 @@ class HigherOrderTest {
             """);
   }
 
+  /** Only AOTAutograd's generators are known to be in the same state in both graphs. */
   @Test
-  void operatorsWithARandomStateArePlannedWithoutIt() {
+  void operatorsThatCannotHaveTheirStateAreUnknown() {
     assertThat(
             graph(
                 X + ", state: \"u8[16][1]cpu\", generator",
                 """
-                r: F4 = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.rand_like.default, x, pin_memory = False)
                 g = torch.ops.higher_order.graphsafe_run_with_rng_state(torch.ops.aten.native_dropout.default, x, 0.5, True, rng_state = generator)
                 getitem: F4 = g[0];  g = None
-                return (r, getitem)
+                n: F4 = torch.ops.higher_order.run_with_rng_state(state, torch.ops.my.noise.default, x, scale = 2.0)
+                return (getitem, n)
                 """))
-        .contains("r: f32[4] = aten::rand_like(x, pin_memory=False)")
-        .contains("getitem: f32[4], _ = aten::native_dropout(x, 0.5, True)");
+        .contains(
+            "getitem: f32[4] ="
+                + " higher_order::run_with_rng_state(\"torch.ops.aten.native_dropout.default\", x,"
+                + " 0.5, True)")
+        .contains(
+            "n: f32[4] = higher_order::run_with_rng_state.call_2(state,"
+                + " \"torch.ops.my.noise.default\", x, scale=2.0)");
     assertThat(warnings)
-        .hasSize(2)
-        .first()
         .extracting(Diagnostic::message)
-        .asString()
-        .contains("without the random state");
+        .filteredOn(message -> message.contains("cannot draw from the random state"))
+        .hasSize(2);
+  }
+
+  @Test
+  void dropoutComparesNumbersThatAreDrawnFirst() {
+    assertThat(
+            graph(
+                X + ", state: \"u8[16][1]cpu\"",
+                """
+                r: F4 = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.rand_like.default, x, pin_memory = False)
+                d = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.native_dropout.default, x, 0.75, True)
+                getitem: F4 = d[0]
+                getitem_1: "b8[4][1]cuda:0" = d[1];  d = None
+                e: F4 = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.dropout.default, x, 1.0, True)
+                f: F4 = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.dropout.default, x, 0.5, False)
+                return (r, getitem, getitem_1, e, f)
+                """))
+        .contains(
+            """
+              r: f32[4] = aten::rand_like.generator(x, generator=state, pin_memory=False)
+              d_drawn = aten::rand_like.generator(x, generator=state, dtype=torch.float32)
+              getitem_1: b8[4] = aten::ge.Scalar(d_drawn, 0.75)
+              d_left = aten::mul.Tensor(x, getitem_1)
+              getitem: f32[4] = aten::mul.Tensor(d_left, 4.0)
+              e_drawn = aten::rand_like.generator(x, generator=state, dtype=torch.float32)
+              e_kept = aten::ge.Scalar(e_drawn, 1.0)
+              e_left = aten::mul.Tensor(x, e_kept)
+              e: f32[4] = aten::mul.Tensor(e_left, 0.0)
+              f: f32[4] = aten::dropout(x, 0.5, False)
+            """);
+    assertThat(warnings).isEmpty();
   }
 
   /** Before each call, AOTAutograd sets the generator of the backward graph as the forward's. */
@@ -329,12 +363,15 @@ class HigherOrderTest {
             graph g(x: f32[4]) {
               getitem: u8[16] = aten::randint(256, [16], dtype=torch.uint8)
               getitem_1: f32[4] = aten::rand.generator([4], generator=getitem)
-              getitem_2: u8[16] = aten::empty.memory_format([16], dtype=torch.uint8)
-              getitem_4: f32[4], _ = aten::native_dropout(x, 0.5, True)
+              getitem_2: u8[16] = aten::randint(256, [16], dtype=torch.uint8)
+              getitem_3_drawn = aten::rand_like.generator(x, generator=getitem_2, dtype=torch.float32)
+              getitem_3_kept = aten::ge.Scalar(getitem_3_drawn, 0.5)
+              getitem_3_left = aten::mul.Tensor(x, getitem_3_kept)
+              getitem_4: f32[4] = aten::mul.Tensor(getitem_3_left, 2.0)
               return getitem_1, getitem_4, getitem, getitem_2
             }
             """);
-    assertThat(warnings).singleElement().asString().contains("native_dropout");
+    assertThat(warnings).isEmpty();
     assertThat(
             graph(
                 X + ", state: \"u8[s26][1]cpu\"",
@@ -358,7 +395,10 @@ class HigherOrderTest {
         .contains("(q, q, q, None, True, 0.0, True)");
     assertThat(warnings).isEmpty();
     graph(q, call.replace("DROPOUT", "0.1"));
-    assertThat(warnings).singleElement().asString().contains("without the random state");
+    assertThat(warnings)
+        .singleElement()
+        .asString()
+        .contains("cannot draw from the random state", "run attention without dropout");
   }
 
   @Test

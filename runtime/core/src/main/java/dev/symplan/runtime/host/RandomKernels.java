@@ -1,12 +1,11 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
-import com.google.common.hash.Hashing;
+import dev.symplan.codegen.RandomSeeds;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.host.HostCall.Value;
 import dev.symplan.runtime.tensor.HostTensor;
-import java.nio.charset.StandardCharsets;
 import java.util.List;
 
 /**
@@ -26,10 +25,17 @@ final class RandomKernels {
 
   static ImmutableMap<String, HostKernel> table() {
     var table = ImmutableMap.<String, HostKernel>builder();
-    for (var name : List.of("aten::rand", "aten::rand.generator", "aten::rand_like")) {
+    for (var name :
+        List.of(
+            "aten::rand", "aten::rand.generator", "aten::rand_like", "aten::rand_like.generator")) {
       table.put(name, call -> fill(call, Philox::uniform));
     }
-    for (var name : List.of("aten::randn", "aten::randn.generator", "aten::randn_like")) {
+    for (var name :
+        List.of(
+            "aten::randn",
+            "aten::randn.generator",
+            "aten::randn_like",
+            "aten::randn_like.generator")) {
       table.put(name, call -> fill(call, Philox::normal));
     }
     for (var name :
@@ -39,7 +45,9 @@ final class RandomKernels {
             "aten::randint.low",
             "aten::randint.low_generator",
             "aten::randint_like",
-            "aten::randint_like.low_dtype")) {
+            "aten::randint_like.generator",
+            "aten::randint_like.low_dtype",
+            "aten::randint_like.low_generator_dtype")) {
       table.put(name, RandomKernels::integers);
     }
     for (var name : List.of("aten::randperm", "aten::randperm.generator")) {
@@ -49,20 +57,10 @@ final class RandomKernels {
     table.put("aten::bernoulli.p", call -> bernoulli(call, constant(call.number("p"))));
     table.put("aten::normal_functional", call -> fill(call, normal(call)));
     table.put("aten::normal_", call -> overwrite(call, normal(call)));
-    table.put(
-        "aten::uniform_",
-        call -> {
-          double from = call.number("from");
-          double width = call.number("to") - from;
-          overwrite(call, (random, i) -> from + width * random.uniform(i));
-        });
-    table.put(
-        "aten::exponential_",
-        call -> {
-          double rate = call.number("lambd");
-          // 1 - u is never 0.
-          overwrite(call, (random, i) -> -Math.log1p(-random.uniform(i)) / rate);
-        });
+    table.put("aten::uniform", call -> fill(call, uniform(call)));
+    table.put("aten::uniform_", call -> overwrite(call, uniform(call)));
+    table.put("aten::exponential", call -> fill(call, exponential(call)));
+    table.put("aten::exponential_", call -> overwrite(call, exponential(call)));
     table.put(
         "aten::bernoulli_.float",
         call -> {
@@ -83,18 +81,18 @@ final class RandomKernels {
   }
 
   private static Philox random(HostCall call) {
-    var hash = Hashing.sipHash24().newHasher();
     if (!call.hasParam("generator") || !call.has("generator")) {
-      hash.putString(call.name(), StandardCharsets.UTF_8);
-    } else if (call.value("generator") instanceof Value.Tensor(HostTensor state)) {
-      var flat = Views.flat(state);
-      for (long i = 0; i < flat.type().numel(); i++) {
-        hash.putLong(flat.getLong(i));
-      }
-    } else {
-      hash.putString(call.string("generator"), StandardCharsets.UTF_8);
+      return new Philox(RandomSeeds.of(call.name()));
     }
-    return new Philox(hash.hash().asLong());
+    if (!(call.value("generator") instanceof Value.Tensor(HostTensor state))) {
+      return new Philox(RandomSeeds.of(call.string("generator")));
+    }
+    var flat = Views.flat(state);
+    long seed = 0;
+    for (long i = 0; i < flat.type().numel(); i++) {
+      seed = RandomSeeds.mixed(seed, flat.getLong(i));
+    }
+    return new Philox(seed);
   }
 
   private static HostTensor constant(double value) {
@@ -107,6 +105,18 @@ final class RandomKernels {
     double mean = call.number("mean");
     double deviation = call.number("std");
     return (random, i) -> mean + deviation * random.normal(i);
+  }
+
+  private static Draw uniform(HostCall call) {
+    double from = call.number("from");
+    double width = call.number("to") - from;
+    return (random, i) -> from + width * random.uniform(i);
+  }
+
+  private static Draw exponential(HostCall call) {
+    double rate = call.number("lambd");
+    // 1 - u is never 0.
+    return (random, i) -> -Math.log1p(-random.uniform(i)) / rate;
   }
 
   private static void overwrite(HostCall call, Draw draw) {

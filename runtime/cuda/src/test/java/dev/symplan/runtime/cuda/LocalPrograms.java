@@ -849,6 +849,55 @@ final class LocalPrograms {
     return texts;
   }
 
+  /** Random numbers of generators that have no name, a name or a state, and of Inductor's seeds. */
+  static List<String> randomNumbers() {
+    return List.of(
+        program(
+            "x: f32[4, 6, 5], h: bf16[33, 9], t: f64[7, 3]",
+            "s = aten::randint(256, [16], dtype=torch.uint8)",
+            "a = aten::rand([70, 9])",
+            "b = aten::rand.generator([300], generator=\"rng_state_0\", dtype=torch.bfloat16)",
+            "c = aten::rand_like(h)",
+            "d = aten::rand_like.generator(t, generator=s)",
+            "e = aten::randn([70, 9], dtype=torch.float64)",
+            "f = aten::randn.generator([], generator=s, dtype=torch.float16)",
+            "g = aten::randn_like.generator(x, generator=\"rng_state_1\")",
+            "i = aten::randint.low(-9000000000000000000, 9000000000000000000, [50])",
+            "j = aten::randint_like.low_generator_dtype(h, -3, 9, generator=s)",
+            "u = aten::sigmoid(x)",
+            "k = aten::bernoulli(u, generator=s)",
+            "l = aten::bernoulli.p(h, 0.3)",
+            "m = aten::normal_functional(x, 2.0, 0.5)",
+            "n = aten::uniform(t, -2.0, 5.0, generator=s)",
+            "o = aten::exponential(x, 3.0)"),
+        program(
+            "x: f32[4, 6, 5], h: bf16[33, 9]",
+            "a, b = aten::native_dropout(x, 0.4, True)",
+            "c, d = aten::native_dropout(h, 0.4, False)",
+            "e = aten::dropout(h, 0.25, True)",
+            "f, g = aten::native_dropout(x, 1.0, None)",
+            "p = aten::permute(x, [2, 0, 1])",
+            "i, j = aten::native_dropout(p, 0.4, True)",
+            "k = aten::rand_like(p)",
+            "y = aten::exp(x)",
+            "l = aten::uniform_(y, 1.0, 2.0)",
+            "z = aten::exp(h)",
+            "m = aten::normal_(z, 1.0, 2.0)",
+            "w = aten::exp(x)",
+            "n = aten::bernoulli_.float(w, 0.7)",
+            "v = aten::exp(x)",
+            "o = aten::exponential_(v)"),
+        program(
+            "x: f32[4]",
+            "a = prims::inductor_seed(device(\"cuda:0\"))",
+            "b = prims::inductor_seeds(9, device(\"cuda:0\"))",
+            "c = prims::inductor_lookup_seed(b, 0)",
+            "d = prims::inductor_lookup_seed(b, 8)",
+            "e = prims::inductor_random([7, 300], c, 'rand')",
+            "f = prims::inductor_random([7, 300], d, 'randn')",
+            "g = prims::inductor_randint(-5, 1000, [77], a)"));
+  }
+
   /** Norms and their gradients, losses, optimizers, and ops on lists. */
   static List<String> composites() {
     return List.of(

@@ -7,13 +7,17 @@ import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.host.DrawnAgain;
 import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -103,6 +107,37 @@ class EmulatedProgramsTest {
   @Test
   void places() {
     check(LocalPrograms.places());
+  }
+
+  @Test
+  void randomNumbers() {
+    check(LocalPrograms.randomNumbers());
+  }
+
+  /** With activation checkpoints, the backward graph draws again what the forward graph drew. */
+  @Test
+  void bothGraphsDrawTheSameNumbers(@TempDir Path folder) throws IOException {
+    var plans = new ArrayList<Plan>();
+    for (var handing : DrawnAgain.Handing.values()) {
+      for (var call : DrawnAgain.all().toList()) {
+        plans.add(call.plan(handing, folder));
+      }
+    }
+    var sessions = EmulatedSession.open(plans.stream().map(Lowering::lower).toList());
+    for (int p = 0; p < sessions.size(); p++) {
+      try (var session = sessions.get(p)) {
+        DrawnAgain.fill(session);
+        session.run();
+        int half = session.outputCount() / 2;
+        assertThat(half).isPositive();
+        for (int i = 0; i < half; i++) {
+          Bits.assertSame(
+              session.output(0, i).orElseThrow(),
+              session.output(0, half + i).orElseThrow(),
+              "%s of %s".formatted(i, plans.get(p).forRank(0).graph()));
+        }
+      }
+    }
   }
 
   @Test
