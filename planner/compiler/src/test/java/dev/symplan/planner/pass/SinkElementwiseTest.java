@@ -137,7 +137,7 @@ class SinkElementwiseTest {
                     "b = aten::mm(x, u)",
                     "y = aten::mul.Tensor(e, b)",
                     "return y")))
-        .containsExactly("l", "b", "e y");
+        .containsExactly("b", "l_again e y");
   }
 
   /** Ops at the end of a kernel that goes by rows stay with it. */

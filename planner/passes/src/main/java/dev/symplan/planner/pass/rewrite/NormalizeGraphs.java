@@ -13,9 +13,9 @@ import dev.symplan.planner.pass.analysis.Analyses;
 
 /**
  * Makes in-place collectives functional ({@link Normalize}), leaves out buffers that only hold what
- * was copied into them ({@link ForwardCopies}), and removes dead code. Finds permutations among
- * exchanges ({@link Permutations}). Takes the borders between graphs away where ops may move across
- * them.
+ * was copied into them ({@link ForwardCopies}), gives ops sizes that read nothing else of a tensor
+ * ({@link SizedCreation}), and removes dead code. Finds permutations among exchanges ({@link
+ * Permutations}). Takes the borders between graphs away where ops may move across them.
  */
 public final class NormalizeGraphs extends GraphPass {
   public NormalizeGraphs() {
@@ -38,7 +38,8 @@ public final class NormalizeGraphs extends GraphPass {
                 context::groupSize,
                 group -> context.reach(group).isWithinDomain() && !context.isBetweenStages(group))
             : Normalize.removeDeadCode(own.graph());
-    var forwarded = ForwardCopies.run(own.of(functional));
+    var copied = ForwardCopies.run(own.of(functional));
+    var forwarded = own.hasOp(SizedCreation::is) ? SizedCreation.run(copied) : copied;
     boolean bordered = own.hasOp(def -> def.has(OpTrait.BORDER));
     return context.options().acrossGraphs() && bordered ? withoutBorders(forwarded) : forwarded;
   }
