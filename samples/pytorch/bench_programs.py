@@ -39,13 +39,14 @@ from pathlib import Path
 
 import torch
 import torch._functorch.config as functorch
-import torch._inductor.config as inductor
 import torch.distributed as dist
 import torch.distributed._functional_collectives as collectives
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+import inductor_graphs
 
 COLUMNS = "program,graphs,mode,ranks,micros,min_us,max_us,peak_allocated,peak_reserved,in_use,gpu,date"
 MODES = ["default", "reduce-overhead", "max-autotune"]
@@ -261,15 +262,6 @@ def write(folder, name, graphs):
         (folder / f"{name}{part}.fx.txt").write_text(text)
 
 
-def capture(graphs):
-    def keep(graph):
-        module = graph.owning_module
-        graphs.append(module.print_readable(print_output=False, include_stride=True, include_device=True))
-
-    inductor.post_grad_custom_post_pass = keep
-    inductor.force_disable_caches = True  # Cached graphs would not go through the passes.
-
-
 def report(args, name, row, resting):
     gpu = torch.cuda.get_device_name().replace(",", " ")
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
@@ -321,7 +313,7 @@ def main():
             functorch.activation_memory_budget_solver = args.solver
             mode = f"{mode} budget {budget:g} {args.estimator} {args.solver}"
         graphs = []
-        capture(graphs)
+        inductor_graphs.keep(graphs)
         compiled = compile_in(args.mode, model)
 
         def call():

@@ -40,6 +40,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+import inductor_graphs
+
 COLUMNS = "pair,peak_above_inputs"
 WARM_UP, STEPS = 3, 7
 
@@ -274,15 +276,6 @@ PAIRS = {
 }
 
 
-def capture(graphs):
-    def keep(graph):
-        module = graph.owning_module
-        graphs.append(module.print_readable(print_output=False, include_stride=True, include_device=True))
-
-    inductor.post_grad_custom_post_pass = keep
-    inductor.force_disable_caches = True  # Cached graphs would not go through the passes.
-
-
 def run(pair, compiled, inputs):
     cast = torch.autocast("cuda", torch.bfloat16) if pair.autocast else contextlib.nullcontext()
     with cast:
@@ -296,7 +289,7 @@ def measure(name, folder):
     torch._dynamo.reset()
     inductor.fallback_random = pair.fallback_random
     graphs = []
-    capture(graphs)
+    inductor_graphs.keep(graphs)
     with torch.device("cuda"):
         model = pair.model().to(pair.dtype).train()
         inputs = pair.inputs(pair.dtype)

@@ -3,10 +3,12 @@ package dev.symplan.ir.testkit;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
@@ -15,9 +17,11 @@ import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.joint.JointGraph;
 import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.joint.Tie;
+import dev.symplan.ir.op.OpTypeException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -28,11 +32,15 @@ import java.util.stream.IntStream;
 
 /** Cuts random programs into graphs that run one after the other. */
 public final class Cuts {
+  /** The names of inputs that get copies begin like this. */
+  private static final String COPY = "restrided_";
+
   private Cuts() {}
 
   /**
    * {@return a program of 2 to 4 graphs, made of one} Where all ranks run the same, its graphs are
-   * taken apart and tied together again; otherwise, borders are put in.
+   * taken apart and tied together again, some with copies that have other strides; otherwise,
+   * borders are put in.
    */
   public static Program cut(Program program, RandomGenerator random) {
     int count = 1 + random.nextInt(3);
@@ -40,7 +48,7 @@ public final class Cuts {
       var graph = program.graphs().getFirst();
       var at = random.ints(count, 0, graph.ops().size() + 1).sorted().toArray();
       if (mayBeTied(graph)) {
-        return new Apart(program, graph, at).together();
+        return new Apart(program, graph, at).together(random);
       }
       return withGraphs(
           program, ImmutableList.of(bordered(graph, at, List.of(graph), List.of(at))));
@@ -57,6 +65,15 @@ public final class Cuts {
             .mapToObj(
                 i -> bordered(program.graphs().get(i), places.get(i), program.graphs(), places))
             .collect(toImmutableList()));
+  }
+
+  /** {@return whether one of the graphs gets a copy of a tensor, with other strides} */
+  public static boolean hasCopies(Graph joint) {
+    return joint.ops().stream()
+        .anyMatch(
+            op ->
+                op.def().name().toString().equals("aten::clone")
+                    && op.result().name().startsWith(COPY));
   }
 
   private static Program withGraphs(Program program, ImmutableList<Graph> graphs) {
@@ -161,6 +178,10 @@ public final class Cuts {
     private final int[] ends;
     private final int[] madeIn;
     private final List<Set<Value>> given = new ArrayList<>();
+
+    /** By graph and value, the type that the graph takes in place of the value's own. */
+    private final List<Map<Integer, TensorType>> restrided = new ArrayList<>();
+
     private final ImmutableList.Builder<Tie> ties = ImmutableList.builder();
 
     Apart(Program program, Graph graph, int[] cuts) {
@@ -171,7 +192,17 @@ public final class Cuts {
       this.madeIn = new int[graph.valueCount()];
     }
 
-    Program together() {
+    /** {@return the graphs together again, with copies if some ties can have them} */
+    Program together(RandomGenerator random) {
+      var takes = takes();
+      if (random.nextBoolean()) {
+        restride(takes, random);
+      }
+      return JointGraph.of(programs(takes), Optional.of(ties.build()), _ -> {});
+    }
+
+    /** {@return the values that each graph takes from those before it, or as inputs} */
+    private List<Set<Value>> takes() {
       var takes = new ArrayList<Set<Value>>();
       var inputs = new LinkedHashSet<>(graph.inputs());
       for (int g = 0; g < ends.length; g++) {
@@ -189,6 +220,7 @@ public final class Cuts {
         }
         takes.add(own);
         given.add(new LinkedHashSet<>());
+        restrided.add(new HashMap<>());
       }
       for (int g = 0; g < ends.length; g++) {
         for (var value : takes.get(g)) {
@@ -199,11 +231,81 @@ public final class Cuts {
       }
       // A tensor that nothing takes is an input of the first graph.
       takes.getFirst().addAll(inputs);
+      return takes;
+    }
+
+    /**
+     * Chooses other strides for some of what graphs take, where their ops can read it like that.
+     */
+    private void restride(List<Set<Value>> takes, RandomGenerator random) {
+      for (int g = 1; g < ends.length; g++) {
+        for (var value : takes.get(g)) {
+          boolean copied =
+              madeIn[value.id()] < g
+                  && value.isTensor()
+                  && value.tensor().numel() > 1
+                  && value.tensor().rank() > 1
+                  && random.nextInt(3) > 0;
+          if (copied) {
+            var strides = reversed(value.tensor());
+            restrided.get(g).put(value.id(), value.tensor().withStrides(strides));
+            if (strides.equals(value.tensor().strides()) || !canRead(g, takes)) {
+              restrided.get(g).remove(value.id());
+            }
+          }
+        }
+      }
+    }
+
+    /** {@return strides of a dense tensor whose first dimension is the innermost} */
+    private static ImmutableLongArray reversed(TensorType type) {
+      var strides = ImmutableLongArray.builder();
+      long stride = 1;
+      for (long size : type.sizes().asList()) {
+        strides.add(stride);
+        stride *= size;
+      }
+      return strides.build();
+    }
+
+    /**
+     * Whether a graph can be made with its strides, writes into nothing that is a copy, and hands
+     * no view of one on.
+     */
+    private boolean canRead(int g, List<Set<Value>> takes) {
+      var copies = new HashSet<Integer>(restrided.get(g).keySet());
+      for (var op : ops(g)) {
+        boolean reads = op.operands().stream().anyMatch(value -> copies.contains(value.id()));
+        if (reads && (op.def().rule().isEmpty() || op.def().schema().mutates())) {
+          return false;
+        }
+        if (op.infer().stream()
+            .flatMap(result -> result.view().stream())
+            .anyMatch(view -> copies.contains(view.of().id()))) {
+          op.results().forEach(result -> copies.add(result.id()));
+        }
+      }
+      copies.removeAll(restrided.get(g).keySet());
+      boolean handsOn =
+          takes.subList(g + 1, takes.size()).stream()
+              .flatMap(Set::stream)
+              .anyMatch(value -> copies.contains(value.id()));
+      try {
+        part(g, takes.get(g));
+        return !handsOn;
+      } catch (OpTypeException e) {
+        return false;
+      }
+    }
+
+    private ImmutableList<Program> programs(List<Set<Value>> takes) {
       for (int g = 0; g < ends.length; g++) {
         for (var value : takes.get(g)) {
           int from = madeIn[value.id()];
           if (from < g) {
-            ties.add(new Tie(from, value.name(), g, value.name(), false, false, Span.NONE));
+            boolean copied = restrided.get(g).containsKey(value.id());
+            var name = copied ? COPY + value.name() : value.name();
+            ties.add(new Tie(from, value.name(), g, name, false, copied, Span.NONE));
             if (!graph.inputs().contains(value)) {
               given.get(from).add(value);
             }
@@ -219,25 +321,52 @@ public final class Cuts {
                 ImmutableList.of(part(g, takes.get(g))),
                 Notes.NONE));
       }
-      return JointGraph.of(programs.build(), Optional.of(ties.build()), _ -> {});
+      return programs.build();
     }
 
     private List<Op> ops(int g) {
       return graph.ops().subList(g == 0 ? 0 : ends[g - 1], ends[g]);
     }
 
+    /**
+     * {@return one of the graphs}
+     *
+     * @throws OpTypeException when an op cannot read the strides that the graph takes
+     */
     private Graph part(int g, Set<Value> takes) {
       Map<Integer, Value> now = new HashMap<>();
       var inputs = ImmutableList.<Value>builder();
       for (var value : takes) {
-        var input = value.withId(now.size());
+        var other = restrided.get(g).get(value.id());
+        var input =
+            other == null
+                ? value.withId(now.size())
+                : new Value(now.size(), COPY + value.name(), other, value.span(), true);
         now.put(value.id(), input);
         inputs.add(input);
       }
       var ops = ImmutableList.<Op>builder();
       for (var op : ops(g)) {
-        op.results().forEach(result -> now.put(result.id(), result.withId(now.size())));
-        ops.add(op.map(value -> now.getOrDefault(value.id(), value)));
+        var types = types(op, now);
+        for (int i = 0; i < op.results().size(); i++) {
+          var result = op.results().get(i);
+          boolean same = types.get(i).equals(result.type());
+          now.put(
+              result.id(),
+              same
+                  ? result.withId(now.size())
+                  : new Value(now.size(), result.name(), types.get(i), result.span(), true));
+        }
+        // Not as a map of the op, which would keep what was inferred from the old types.
+        ops.add(
+            new Op(
+                op.def(),
+                args(op, now),
+                op.results().stream()
+                    .map(result -> now.getOrDefault(result.id(), result))
+                    .collect(toImmutableList()),
+                op.span(),
+                op.notes()));
       }
       var outputs = ImmutableList.<Arg>builder();
       for (var output : graph.outputs()) {
@@ -258,6 +387,29 @@ public final class Cuts {
           Span.NONE,
           Notes.NONE,
           Notes.NONE);
+    }
+
+    /** Views of what has other strides have such, too; all other results stay as they are. */
+    private static List<Type> types(Op op, Map<Integer, Value> now) {
+      boolean changed =
+          op.operands().stream()
+              .anyMatch(value -> !now.getOrDefault(value.id(), value).type().equals(value.type()));
+      if (!changed) {
+        return op.results().stream().map(Value::type).toList();
+      }
+      var inferred = op.def().infer(args(op, now)).orElseThrow();
+      var types = new ArrayList<Type>();
+      for (int i = 0; i < inferred.size(); i++) {
+        var old = op.results().get(i).type();
+        types.add(inferred.get(i).allows(old) ? old : inferred.get(i).type());
+      }
+      return types;
+    }
+
+    private static ImmutableList<Arg> args(Op op, Map<Integer, Value> now) {
+      return op.args().stream()
+          .map(arg -> arg.map(value -> now.getOrDefault(value.id(), value)))
+          .collect(toImmutableList());
     }
   }
 }

@@ -6,6 +6,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Maps;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.testkit.Cuts;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
@@ -53,6 +54,7 @@ class PlanMutationTest {
   void unsafeMutationsAreRejected() {
     var random = new Random(SEED);
     int unsafe = 0;
+    int copied = 0;
     long seed = SEED;
     while (unsafe < UNSAFE) {
       seed++;
@@ -60,6 +62,7 @@ class PlanMutationTest {
       if (plan.isEmpty()) {
         continue;
       }
+      copied += Cuts.hasCopies(plan.get().forRank(0).graph()) ? 1 : 0;
       var oracle = new PlanOracle(plan.get());
       assertThat(oracle.unsafe(plan.get())).as("seed %s", seed).isEmpty();
       for (int i = 0; i < PER_PLAN; i++) {
@@ -71,6 +74,7 @@ class PlanMutationTest {
       }
     }
     report(seed, unsafe);
+    assertThat(copied).as("plans of graphs that get copies").isPositive();
     assertThat(missed.size()).as("missed: %s", missed).isLessThanOrEqualTo(UNSAFE / 1000);
   }
 

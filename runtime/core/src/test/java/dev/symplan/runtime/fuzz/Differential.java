@@ -7,6 +7,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.io.PlanFile;
@@ -386,9 +387,14 @@ final class Differential {
         .forEach(r -> r.graph().ops().forEach(op -> names.add(op.def().name().toString())));
     for (var graph : c.program().graphs()) {
       graph.ops().stream()
-          .filter(op -> op.def().collective().isPresent())
+          .filter(op -> op.def().collective().isPresent() || isLike(op))
           .forEach(op -> names.add(op.def().name().toString()));
     }
     return names;
+  }
+
+  /** Whether the direct evaluation runs an op, and plans may have one with sizes instead. */
+  private static boolean isLike(Op op) {
+    return op.def().name().name().endsWith("_like");
   }
 }

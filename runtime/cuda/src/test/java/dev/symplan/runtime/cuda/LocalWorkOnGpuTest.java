@@ -55,7 +55,6 @@ class LocalWorkOnGpuTest {
         Arguments.of("elements", LocalPrograms.elements()),
         Arguments.of("functions of CUDA", LocalPrograms.functionsOfCuda()),
         Arguments.of("places", LocalPrograms.places()),
-        Arguments.of("random numbers", LocalPrograms.randomNumbers()),
         Arguments.of("moves", LocalPrograms.moves()),
         Arguments.of("comparisons", LocalPrograms.comparisons()),
         Arguments.of("edges", LocalPrograms.edges()),

@@ -11,6 +11,7 @@ import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.testkit.Cuts;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.plan.OrderDecision.Outcome;
 import dev.symplan.planner.plan.Placement;
@@ -68,6 +69,7 @@ class FuzzTest {
   private final AtomicInteger shares = new AtomicInteger();
   private final AtomicInteger reordered = new AtomicInteger();
   private final AtomicInteger several = new AtomicInteger();
+  private final AtomicInteger copied = new AtomicInteger();
   private final AtomicInteger recomputed = new AtomicInteger();
   private final AtomicInteger fused = new AtomicInteger();
   private final AtomicInteger fusedByRows = new AtomicInteger();
@@ -123,8 +125,9 @@ class FuzzTest {
             + " another order%n",
         async.get(), inPlace.get(), shares.get(), reordered.get());
     System.out.printf(
-        "%s programs of several graphs, %s with tensors that are computed again%n",
-        several.get(), recomputed.get());
+        "%s programs of several graphs, %s with copies of other strides; %s with tensors that are"
+            + " computed again%n",
+        several.get(), copied.get(), recomputed.get());
     System.out.printf(
         "%s fused steps, %s of them with ops that go by rows%n", fused.get(), fusedByRows.get());
     var notRun = new TreeMap<String, Long>();
@@ -140,6 +143,7 @@ class FuzzTest {
     if (GRAPHS >= 5_000) {
       assertThat(missing).as("ops that were never run").isEmpty();
       assertThat(several.get()).as("programs of several graphs").isPositive();
+      assertThat(copied.get()).as("programs whose graphs get copies").isGreaterThan(50);
       assertThat(recomputed.get()).as("programs that compute tensors again").isPositive();
       assertThat(async.get()).as("collectives beside compute").isPositive();
       assertThat(inPlace.get()).as("collectives in place").isPositive();
@@ -177,6 +181,7 @@ class FuzzTest {
                   plan.rewrites().stream().anyMatch(one -> one.action() == Action.RECOMPUTED)
                       ? 1
                       : 0);
+              copied.addAndGet(Cuts.hasCopies(plan.forRank(0).graph()) ? 1 : 0);
               several.addAndGet(plan.forRank(0).borders().isEmpty() ? 0 : 1);
               reordered.addAndGet(plan.reordering().outcome() == Outcome.REORDERED ? 1 : 0);
               for (var collective : plan.forRank(0).collectives()) {
