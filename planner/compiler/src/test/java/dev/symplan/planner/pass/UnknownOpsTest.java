@@ -250,7 +250,7 @@ class UnknownOpsTest {
     var plan =
         Compiler.forTarget(Target.H200_X4).with(options).compile(program).rankPlans().getFirst();
     assertThat(order(plan)).containsSubsequence("mm", "log", "start 0");
-    assertThat(order(plan)).containsSubsequence("mm", "log", "bernoulli", "rand_like");
+    assertThat(order(plan)).containsSubsequence("mm", "log", "bernoulli", "rand");
   }
 
   /** The product reads what may be the memory into which peers push later. */
