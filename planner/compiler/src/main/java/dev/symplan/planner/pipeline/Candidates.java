@@ -1,7 +1,9 @@
 package dev.symplan.planner.pipeline;
 
+import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.order.CandidateOrders;
 import dev.symplan.planner.pass.place.MeasureDraft;
 import dev.symplan.planner.plan.Frontier;
 import dev.symplan.planner.plan.OrderDecision.Figures;
@@ -71,6 +73,24 @@ final class Candidates {
   /** {@return whether a draft needs no more memory than another one, or gains enough} */
   static boolean pays(GraphState draft, GraphState other) {
     return Frontier.pays(figures(draft), figures(other), MIN_GAIN);
+  }
+
+  /** {@return the better one of the results of two searches} */
+  static GraphState better(GraphState a, GraphState b, CompileOptions options) {
+    var lean = leaner(a, b);
+    var fast = min(BY_TIME, a, b);
+    if (options.memoryLimit().isPresent()) {
+      return lean;
+    }
+    return switch (options.objective()) {
+      case TIME -> fast;
+      case BALANCED -> saves(lean, fast) && !pays(fast, lean) ? lean : fast;
+      case MEMORY -> lean;
+    };
+  }
+
+  private static boolean saves(GraphState lean, GraphState fast) {
+    return figures(lean).peakBytes() <= figures(fast).peakBytes() * (1 - CandidateOrders.MIN_GAIN);
   }
 
   /** {@return a draft, or if its gain is not worth its memory, the best one that needs less} */

@@ -17,6 +17,7 @@ import dev.symplan.planner.pass.order.CandidateOrders;
 import dev.symplan.planner.pass.order.CandidateOrders.Freedom;
 import dev.symplan.planner.pass.place.AllocateMemory;
 import dev.symplan.planner.pass.place.ReserveWorkspaces;
+import dev.symplan.planner.pass.rewrite.RepeatElementwise;
 import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.Frontier;
 import dev.symplan.planner.plan.OrderDecision;
@@ -27,9 +28,9 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
- * Chooses between the given order and those that {@link CandidateOrders} proposes, and how much
- * runs beside compute, by what a plan made of each really takes: the memory of both arenas, and the
- * predicted time.
+ * Chooses between the given order and those that {@link CandidateOrders} proposes, how much runs
+ * beside compute, and whether ops run again ({@link RepeatElementwise}), by what a plan made of
+ * each really takes: the memory of both arenas, and the predicted time.
  *
  * <p>The same drafts are tried whatever the plan should be good at, so that the {@link Frontier}
  * says what the other plans would take.
@@ -62,8 +63,17 @@ final class OrderSearch extends GraphPass {
     this.draft = draft;
   }
 
+  /** An order may bring ops together that would run again otherwise, so both are tried. */
   @Override
   public GraphState run(GraphState state, PassContext context) {
+    var given = search(state, context);
+    var repeated = RepeatElementwise.repeated(state, context);
+    return RewriteSearch.isUnchanged(state.graphs(), repeated.graphs())
+        ? given
+        : Candidates.better(given, search(repeated, context), context.options());
+  }
+
+  private GraphState search(GraphState state, PassContext context) {
     var first = Pipeline.runAll(draft, state, context);
     var overlaps = new OverlapDrafts(draft, context);
     var copying = copyingRows(first, context);

@@ -37,7 +37,6 @@ import dev.symplan.planner.pass.rewrite.JoinSlices;
 import dev.symplan.planner.pass.rewrite.LiftElementwise;
 import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
-import dev.symplan.planner.pass.rewrite.RepeatElementwise;
 import dev.symplan.planner.pass.rewrite.ReshapeFirst;
 import dev.symplan.planner.pass.rewrite.SendParts;
 import dev.symplan.planner.pass.rewrite.ShareHeads;
@@ -94,8 +93,6 @@ public final class Pipeline {
           .add(new SinkElementwise())
           // Ops that sank may be read by others in the same kernel.
           .add(new LiftElementwise())
-          // What moved may need nothing in memory any more that could be made again.
-          .add(new RepeatElementwise())
           // A gather that moves rows needs no copy of what it sends either.
           .add(SendParts.ofGathers())
           // A collective that moves rows stays by itself, and its copies take no memory from here

@@ -7,7 +7,6 @@ import com.google.common.collect.ListMultimap;
 import com.google.common.collect.MultimapBuilder;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
-import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Analyses;
@@ -15,9 +14,8 @@ import dev.symplan.planner.pass.analysis.GraphCopier;
 import dev.symplan.planner.pass.order.MemoryProfile;
 import dev.symplan.planner.pass.order.WorkUnits;
 import dev.symplan.planner.pass.rewrite.Repeatable.Repeat;
-import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 
@@ -26,16 +24,14 @@ import java.util.Map;
  * less memory: the gradient of {@code gelu} from its operand in 16 bits, rather than from its parts
  * in f32. These need no memory then. {@link Repeatable} says what pays.
  */
-public final class RepeatElementwise extends GraphPass {
+public final class RepeatElementwise {
   /** Ops that run again may become a kernel with others, which then reads less. */
   private static final int MAX_ROUNDS = 4;
 
-  public RepeatElementwise() {
-    super("repeat_elementwise", facts(), facts());
-  }
+  private RepeatElementwise() {}
 
-  @Override
-  public GraphState run(GraphState state, PassContext context) {
+  /** {@return the state with ops that run again} */
+  public static GraphState repeated(GraphState state, PassContext context) {
     return context.options().fusion() ? state.mapGraphs(RepeatElementwise::all) : state;
   }
 
@@ -57,13 +53,26 @@ public final class RepeatElementwise extends GraphPass {
     while (!repeats.isEmpty()) {
       var made = new Repeating(own, repeats);
       var graph = own.of(Normalize.removeDeadCode(made.graph()));
-      var joined = repeats.stream().filter(repeat -> made.isJoined(repeat, graph)).toList();
+      var inMemory = inMemory(graph);
+      var joined = repeats.stream().filter(repeat -> made.isJoined(repeat, inMemory)).toList();
       if (joined.size() == repeats.size()) {
         return peak(graph) <= peak(own) ? graph.graph() : own.graph();
       }
       repeats = ImmutableList.copyOf(joined);
     }
     return own.graph();
+  }
+
+  /** {@return by id, whether a value is that of a tensor in memory} */
+  private static BitSet inMemory(Analyses own) {
+    var inMemory = new BitSet(own.graph().valueCount());
+    for (var op : own.graph().ops()) {
+      for (var result : op.results()) {
+        int storage = own.aliases().id(result);
+        inMemory.set(result.id(), storage >= 0 && !own.fusion().isPassing(storage));
+      }
+    }
+    return inMemory;
   }
 
   private static long peak(Analyses own) {
@@ -83,8 +92,9 @@ public final class RepeatElementwise extends GraphPass {
       this.own = own;
       this.copier = new GraphCopier(own.graph());
       ListMultimap<Integer, Repeat> before = MultimapBuilder.hashKeys().arrayListValues().build();
+      var units = own.fusion().units();
       for (var repeat : repeats) {
-        repeat.readers().forEach(unit -> before.put(own.fusion().units().get(unit).get(0), repeat));
+        repeat.readers().forEach(unit -> before.put(units.get(unit).get(0), repeat));
       }
       var ops = own.graph().ops();
       for (int i = 0; i < ops.size(); i++) {
@@ -118,16 +128,9 @@ public final class RepeatElementwise extends GraphPass {
     }
 
     /** Whether all that is made again, and what it takes the place of, needs no memory. */
-    boolean isJoined(Repeat repeat, Analyses repeated) {
-      var alive = new HashSet<Value>();
-      for (var op : repeated.graph().ops()) {
-        alive.addAll(op.results());
-      }
-      var values = new ArrayList<>(again.get(repeat));
-      values.addAll(repeat.given());
-      return values.stream()
-          .filter(alive::contains)
-          .allMatch(value -> repeated.fusion().isPassing(repeated.aliases().id(value)));
+    boolean isJoined(Repeat repeat, BitSet inMemory) {
+      return again.get(repeat).stream().noneMatch(value -> inMemory.get(value.id()))
+          && repeat.given().stream().noneMatch(value -> inMemory.get(value.id()));
     }
   }
 }

@@ -59,6 +59,9 @@ final class Repeatable {
   private final Aliases aliases;
   private final Fusion fusion;
 
+  /** Of each kernel, its ops. */
+  private final ImmutableList<ImmutableIntArray> units;
+
   /** By value, the op that gives it. */
   private final int[] maker;
 
@@ -80,6 +83,7 @@ final class Repeatable {
     this.ops = graph.ops();
     this.aliases = own.aliases();
     this.fusion = own.fusion();
+    this.units = fusion.units();
     this.maker = new int[graph.valueCount()];
     Arrays.fill(maker, DataFlow.NONE);
     this.viewed = new boolean[aliases.count()];
@@ -127,10 +131,10 @@ final class Repeatable {
 
   ImmutableList<Repeat> find() {
     var repeats = ImmutableList.<Repeat>builder();
-    for (int unit = 0; unit < fusion.units().size(); unit++) {
+    for (int unit = 0; unit < units.size(); unit++) {
       ListMultimap<ImmutableSortedSet<Integer>, Value> byReaders =
           MultimapBuilder.linkedHashKeys().arrayListValues().build();
-      for (int op : fusion.units().get(unit).asList()) {
+      for (int op : units.get(unit).asList()) {
         var readers = readers(unit, op);
         if (!readers.isEmpty()) {
           byReaders.put(readers, ops.get(op).result());
@@ -170,7 +174,7 @@ final class Repeatable {
   }
 
   private boolean goesByRows(int unit) {
-    var first = ops.get(fusion.units().get(unit).get(0));
+    var first = ops.get(units.get(unit).get(0));
     return isPure(first) && (first.def().has(OpTrait.ELEMENTWISE) || Rows.of(first) > 0);
   }
 
@@ -347,7 +351,7 @@ final class Repeatable {
   }
 
   private ImmutableIntArray kernelOf(int unit) {
-    return fusion.units().get(unit);
+    return units.get(unit);
   }
 
   private List<Integer> kernel(int unit) {
