@@ -1,6 +1,5 @@
 package dev.symplan.planner.pipeline;
 
-import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.order.CandidateOrders;
@@ -36,10 +35,14 @@ final class Candidates {
    * @param alone the draft in the graph's own order, without overlap
    */
   Candidates(GraphState alone) {
-    this.alone = figures(alone);
-    this.fastest = alone;
-    this.leanest = alone;
-    this.affordable = alone;
+    this(alone, alone, alone, figures(alone));
+  }
+
+  private Candidates(GraphState fastest, GraphState leanest, GraphState affordable, Figures alone) {
+    this.fastest = fastest;
+    this.leanest = leanest;
+    this.affordable = affordable;
+    this.alone = alone;
   }
 
   static Figures figures(GraphState draft) {
@@ -75,18 +78,21 @@ final class Candidates {
     return Frontier.pays(figures(draft), figures(other), MIN_GAIN);
   }
 
-  /** {@return the better one of the results of two searches} */
-  static GraphState better(GraphState a, GraphState b, CompileOptions options) {
-    var lean = leaner(a, b);
-    var fast = min(BY_TIME, a, b);
-    if (options.memoryLimit().isPresent()) {
-      return lean;
-    }
-    return switch (options.objective()) {
-      case TIME -> fast;
-      case BALANCED -> saves(lean, fast) && !pays(fast, lean) ? lean : fast;
-      case MEMORY -> lean;
-    };
+  /** {@return the drafts of two searches; the graph by itself is that of the first} */
+  Candidates and(Candidates other) {
+    var all = new Candidates(fastest, leanest, affordable, alone);
+    all.fastest = min(BY_TIME, fastest, other.fastest);
+    all.leanest = leaner(leanest, other.leanest);
+    return all;
+  }
+
+  /**
+   * {@return whether a draft is better balanced: it saves memory, or takes less time for as much}
+   */
+  static boolean isBetterBalanced(GraphState draft, GraphState other) {
+    var lean = leaner(other, draft);
+    var fast = min(BY_TIME, other, draft);
+    return (saves(lean, fast) && !pays(fast, lean) ? lean : fast) == draft;
   }
 
   private static boolean saves(GraphState lean, GraphState fast) {

@@ -63,17 +63,47 @@ final class OrderSearch extends GraphPass {
     this.draft = draft;
   }
 
+  /**
+   * The result of a search.
+   *
+   * @param given the draft in the given order
+   * @param balanced the draft that is neither the fastest nor the leanest at any price
+   */
+  private record Found(
+      GraphState given, Orders orders, Candidates candidates, GraphState balanced) {
+
+    boolean isBest(GraphState chosen, Objective objective) {
+      return candidates.best(objective, balanced) == chosen;
+    }
+  }
+
   /** An order may bring ops together that would run again otherwise, so both are tried. */
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    var given = search(state, context);
+    var found = search(state, context);
     var repeated = RepeatElementwise.repeated(state, context);
-    return RewriteSearch.isUnchanged(state.graphs(), repeated.graphs())
-        ? given
-        : Candidates.better(given, search(repeated, context), context.options());
+    if (RewriteSearch.isUnchanged(state.graphs(), repeated.graphs())) {
+      return chosen(found, found, context);
+    }
+    var other = search(repeated, context);
+    return Candidates.isBetterBalanced(other.balanced(), found.balanced())
+        ? chosen(other, found, context)
+        : chosen(found, other, context);
   }
 
-  private GraphState search(GraphState state, PassContext context) {
+  /** {@return what suits the caller best, of a search whose balanced draft counts and another} */
+  private GraphState chosen(Found first, Found other, PassContext context) {
+    var candidates = first.candidates().and(other.candidates());
+    var balanced = first.balanced();
+    var objective = objective(candidates, balanced, context);
+    var chosen = candidates.best(objective, balanced);
+    var of = first.isBest(chosen, objective) ? first : other;
+    return chosen
+        .with(FRONTIER, candidates.frontier(objective, balanced))
+        .with(ORDER, decision(chosen, of.given(), of.orders(), context));
+  }
+
+  private Found search(GraphState state, PassContext context) {
     var first = Pipeline.runAll(draft, state, context);
     var overlaps = new OverlapDrafts(draft, context);
     var copying = copyingRows(first, context);
@@ -96,11 +126,7 @@ final class OrderSearch extends GraphPass {
     var balanced = candidates.affordable(lowered(orders.balanced(), overlaps, candidates, context));
     // The leanest draft so far may need still less without overlap.
     candidates.offer(overlaps.alone(candidates.leanest()));
-    var objective = objective(candidates, balanced, context);
-    var chosen = candidates.best(objective, balanced);
-    return chosen
-        .with(FRONTIER, candidates.frontier(objective, balanced))
-        .with(ORDER, decision(chosen, given, orders, context));
+    return new Found(given, orders, candidates, balanced);
   }
 
   /** The same graph with other variants, if some take workspaces. */
