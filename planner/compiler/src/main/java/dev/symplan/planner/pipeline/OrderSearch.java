@@ -44,6 +44,9 @@ final class OrderSearch extends GraphPass {
 
   private static final int MAX_OPS_TRIED = 300_000;
 
+  /** Of graphs with more ops, none run again: a second search would double the time for plans. */
+  private static final int MAX_OPS_REPEATED = 50_000;
+
   /** By which part a run may get longer to have less in flight, where that saves memory. */
   private static final double MAX_LONGER = 0.01;
 
@@ -81,7 +84,8 @@ final class OrderSearch extends GraphPass {
   @Override
   public GraphState run(GraphState state, PassContext context) {
     var found = search(state, context);
-    var repeated = RepeatElementwise.repeated(state, context);
+    var repeated =
+        ops(state) > MAX_OPS_REPEATED ? state : RepeatElementwise.repeated(state, context);
     if (RewriteSearch.isUnchanged(state.graphs(), repeated.graphs())) {
       return chosen(found, found, context);
     }
@@ -292,7 +296,10 @@ final class OrderSearch extends GraphPass {
   }
 
   private static int maxTried(GraphState given) {
-    int ops = given.graphs().stream().mapToInt(graph -> graph.ops().size()).sum();
-    return Math.clamp(MAX_OPS_TRIED / Math.max(1, ops), 1, MAX_TRIED);
+    return Math.clamp(MAX_OPS_TRIED / Math.max(1, ops(given)), 1, MAX_TRIED);
+  }
+
+  private static int ops(GraphState state) {
+    return state.graphs().stream().mapToInt(graph -> graph.ops().size()).sum();
   }
 }
