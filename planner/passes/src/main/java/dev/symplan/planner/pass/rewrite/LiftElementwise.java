@@ -7,7 +7,6 @@ import com.google.common.collect.MultimapBuilder;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
@@ -110,7 +109,7 @@ public final class LiftElementwise extends GraphPass {
       int barrier = NONE;
       for (int i = 0; i < ops.size(); i++) {
         behind[i] = i;
-        if (!isPure(ops.get(i))) {
+        if (!PureOps.isPure(ops.get(i))) {
           barrier = i;
           continue;
         }
@@ -162,20 +161,7 @@ public final class LiftElementwise extends GraphPass {
     }
 
     private boolean isElementwise(int index) {
-      var op = ops.get(index);
-      return op.def().has(OpTrait.ELEMENTWISE)
-          && isPure(op)
-          && op.results().size() == 1
-          && op.result().isTensor()
-          && aliases.defines(op.result());
-    }
-
-    private static boolean isPure(Op op) {
-      return op.def().rule().isPresent()
-          && !op.def().hasEffect()
-          && !op.def().isFence()
-          && !op.def().has(OpTrait.WAIT)
-          && op.def().collective().isEmpty();
+      return PureOps.isElementwise(ops.get(index), aliases);
     }
 
     private int end(int unit) {

@@ -175,24 +175,11 @@ final class Repeatable {
 
   private boolean goesByRows(int unit) {
     var first = ops.get(units.get(unit).get(0));
-    return isPure(first) && (first.def().has(OpTrait.ELEMENTWISE) || Rows.of(first) > 0);
+    return PureOps.isPure(first) && (first.def().has(OpTrait.ELEMENTWISE) || Rows.of(first) > 0);
   }
 
   private boolean isElementwise(int index) {
-    var op = ops.get(index);
-    return op.def().has(OpTrait.ELEMENTWISE)
-        && isPure(op)
-        && op.results().size() == 1
-        && op.result().isTensor()
-        && aliases.defines(op.result());
-  }
-
-  private static boolean isPure(Op op) {
-    return op.def().rule().isPresent()
-        && !op.def().hasEffect()
-        && !op.def().isFence()
-        && !op.def().has(OpTrait.WAIT)
-        && op.def().collective().isEmpty();
+    return PureOps.isElementwise(ops.get(index), aliases);
   }
 
   /** The search for what some tensors of one kernel can be made of again. */
