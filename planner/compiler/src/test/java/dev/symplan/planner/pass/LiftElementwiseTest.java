@@ -1,5 +1,6 @@
 package dev.symplan.planner.pass;
 
+import static dev.symplan.planner.pass.StepNames.steps;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.SourceFile;
@@ -8,8 +9,6 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.planner.plan.Step;
-import java.util.List;
 import java.util.OptionalDouble;
 import org.junit.jupiter.api.Test;
 
@@ -37,24 +36,6 @@ class LiftElementwiseTest {
 
   private static long bytes(Plan plan) {
     return plan.symmetric().bytes() + plan.rankPlans().getFirst().local().bytes();
-  }
-
-  /** {@return for each step, the names of what its ops make} */
-  private static List<String> steps(Plan plan) {
-    var rank = plan.rankPlans().getFirst();
-    var ops = rank.graph().ops();
-    return rank.steps().stream()
-        .map(
-            step ->
-                switch (step) {
-                  case Step.Compute(int op) -> ops.get(op).label();
-                  case Step.Fused(var list) ->
-                      String.join(
-                          " ", list.asList().stream().map(op -> ops.get(op).label()).toList());
-                  case Step.Start _ -> "start";
-                  case Step.Join _ -> "join";
-                })
-        .toList();
   }
 
   /** The gradient of silu(g) · b: a product of the gradient of b stands between its parts. */
