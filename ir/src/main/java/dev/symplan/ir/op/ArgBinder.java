@@ -140,7 +140,9 @@ public final class ArgBinder {
           case LAYOUT, MEMORY_FORMAT, Q_SCHEME -> arg instanceof Arg.Symbol;
           case DEVICE -> arg instanceof Arg.Device || arg instanceof Arg.Str;
           case NONE -> arg instanceof Arg.None;
-          case GENERATOR, STORAGE, STREAM, ANY, CONST_QUANTIZER -> true;
+          // By its name, or as its state.
+          case GENERATOR -> !isNumber(arg) && !(arg instanceof Arg.Seq);
+          case STORAGE, STREAM, ANY, CONST_QUANTIZER -> true;
         };
     if (!fits) {
       return null;

@@ -304,6 +304,7 @@ class FxFormsTest {
           a = torch.ops.aten.split.Tensor(x, 4); b: "f32[4, 4][4, 1]" = a[2] | unknown-value | 'a' has no result [2]
           a = torch.ops.my.op.default(x); b: "f32[4]" = a[60000]    | bad-argument  | result 60000 is read
           a = torch.ops.aten.neg.default({1: 2})                    | bad-argument  | 'self' of aten::neg takes Tensor
+          a = torch.ops.aten.rand.generator([4], generator=3)       | bad-argument  | 'generator' of aten::rand.generator takes Generator
           a = torch.ops.aten.neg.default(self.c)                    | unsupported   | 'self.c' is a constant of the module
           a: "f4e2m1fnx2[4][1]" = torch.ops.my.op.default(x)        | syntax        | element type f4e2m1fnx2 is not supported
           a: "f32[-4][1]" = torch.ops.my.op.default(x)              | syntax        | negative
