@@ -105,7 +105,7 @@ public final class SinkConversions extends GraphPass {
           && op.results().size() == 1
           && op.result().isTensor()
           && op.def().has(OpTrait.ELEMENTWISE)
-          && isPure(op)
+          && PureOps.isPure(op)
           && op.result().tensor().isContiguous()
           && op.operands().getFirst().tensor().isContiguous()
           && op.operands().getFirst().tensor().sizes().equals(op.result().tensor().sizes())
@@ -113,18 +113,11 @@ public final class SinkConversions extends GraphPass {
           && aliases.defines(op.result());
     }
 
-    private static boolean isPure(Op op) {
-      return op.def().rule().isPresent()
-          && !op.def().hasEffect()
-          && !op.def().schema().mutates()
-          && op.def().collective().isEmpty();
-    }
-
     private Optional<Move> move(int index, int reader) {
       if (reader == DataFlow.NONE
           || ops.get(reader).def().has(OpTrait.ELEMENTWISE)
           || Rows.of(ops.get(reader)) == 0
-          || !ops.subList(index, reader).stream().allMatch(Sinking::isPure)) {
+          || !ops.subList(index, reader).stream().allMatch(PureOps::isPure)) {
         return Optional.empty();
       }
       int storage = aliases.id(ops.get(index).result());

@@ -98,7 +98,7 @@ public final class SinkElementwise extends GraphPass {
       int next = 0;
       for (int root : groups.keySet()) {
         for (; next < root; next++) {
-          barrier = isPure(ops.get(next)) ? barrier : next;
+          barrier = PureOps.isPure(ops.get(next)) ? barrier : next;
         }
         int last = barrier;
         var group = groups.get(root).stream().filter(i -> i > last).toList();
@@ -145,15 +145,8 @@ public final class SinkElementwise extends GraphPass {
     private boolean isMade(Op op) {
       return op.results().size() == 1
           && op.result().isTensor()
-          && isPure(op)
+          && PureOps.isPure(op)
           && aliases.defines(op.result());
-    }
-
-    private static boolean isPure(Op op) {
-      return op.def().rule().isPresent()
-          && !op.def().hasEffect()
-          && !op.def().has(OpTrait.WAIT)
-          && op.def().collective().isEmpty();
     }
 
     /** Whether some other op that runs stands between. */
