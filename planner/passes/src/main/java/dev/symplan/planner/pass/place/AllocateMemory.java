@@ -8,6 +8,7 @@ import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.plan.ArenaSize;
 import dev.symplan.planner.plan.RankPlan;
+import java.util.concurrent.ForkJoinTask;
 
 /** Gives every storage an arena and an offset ({@link Allocate}). */
 public final class AllocateMemory extends GraphPass {
@@ -31,6 +32,8 @@ public final class AllocateMemory extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
+    // Neither needs the other.
+    var numbered = ForkJoinTask.adapt(() -> RankPlans.numbered(state)).fork();
     var memory =
         Allocate.run(
             state.get(RealizeOperands.REALIZED),
@@ -39,7 +42,7 @@ public final class AllocateMemory extends GraphPass {
             state.get(ReserveWorkspaces.WORKSPACES));
     return state
         .with(SYMMETRIC_ARENA, memory.symmetric())
-        .with(PLACED, RankPlans.of(state, memory.ranks()));
+        .with(PLACED, RankPlans.of(state, numbered.join(), memory.ranks()));
   }
 
   /** {@return the size of both arenas together, on the rank that needs most} */

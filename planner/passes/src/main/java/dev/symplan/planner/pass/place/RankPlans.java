@@ -35,17 +35,24 @@ final class RankPlans {
     this.workspaces = state.get(ReserveWorkspaces.WORKSPACES);
   }
 
-  static ImmutableList<RankPlan> of(GraphState state, ImmutableList<Allocate.Memory> memories) {
+  /** {@return the graph of each rank class, as plans have it} */
+  static ImmutableList<Graph> numbered(GraphState state) {
+    return state.get(RealizeOperands.REALIZED).stream()
+        .map(realized -> realized.graph().numbered())
+        .collect(toImmutableList());
+  }
+
+  static ImmutableList<RankPlan> of(
+      GraphState state, ImmutableList<Graph> numbered, ImmutableList<Allocate.Memory> memories) {
     var assembly = new RankPlans(state);
     var plans = ImmutableList.<RankPlan>builder();
     for (int c = 0; c < memories.size(); c++) {
-      plans.add(assembly.plan(c, memories.get(c)));
+      plans.add(assembly.plan(c, numbered.get(c), memories.get(c)));
     }
     return plans.build();
   }
 
-  private RankPlan plan(int rankClass, Allocate.Memory memory) {
-    var graph = state.get(RealizeOperands.REALIZED).get(rankClass).graph().numbered();
+  private RankPlan plan(int rankClass, Graph graph, Allocate.Memory memory) {
     return new RankPlan(
         graph,
         memory.placements(),
