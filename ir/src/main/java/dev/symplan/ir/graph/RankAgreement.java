@@ -117,11 +117,11 @@ public final class RankAgreement {
     }
   }
 
-  /** Compares the collectives in which ranks of several versions meet. */
+  /** Compares the collectives in which ranks of several versions meet with those of the first. */
   private boolean agree(List<Graph> versions, List<List<Op>> collectives, Meetings meetings) {
     int first = meetings.positions().firstKey();
     var expected = meetings.ofFirst();
-    for (var entry : meetings.positions().entrySet()) {
+    for (var entry : meetings.positions().tailMap(first, false).entrySet()) {
       int other = entry.getKey();
       var found = entry.getValue();
       for (int i = 0; i < Math.min(expected.length(), found.length()); i++) {

@@ -52,6 +52,9 @@ public final class ReshapeFirst extends GraphPass {
 
     private final BitSet returned = new BitSet();
 
+    /** The ops that show a tensor in the shape that it has, as models do where ranks part. */
+    private final BitSet same = new BitSet();
+
     /** By op, the sizes that its result gets. */
     private final Map<Integer, ImmutableLongArray> changed = new HashMap<>();
 
@@ -61,7 +64,9 @@ public final class ReshapeFirst extends GraphPass {
       graph.outputValues().forEach(value -> returned.set(value.id()));
       var reads = new IntLists.Builder();
       for (int i = 0; i < ops.size(); i++) {
-        if (!isSame(i)) {
+        if (isSame(i)) {
+          same.set(i);
+        } else {
           for (var operand : ops.get(i).operands()) {
             reads.add(same(operand).id(), i);
           }
@@ -153,7 +158,6 @@ public final class ReshapeFirst extends GraphPass {
           : Optional.empty();
     }
 
-    /** Whether an op shows a tensor in the shape that it has, as models do where ranks part. */
     private boolean isSame(int index) {
       return shownBy(index)
           .filter(this::isWhole)
@@ -164,7 +168,7 @@ public final class ReshapeFirst extends GraphPass {
     /** {@return the tensor of which a value only shows the same shape, and else the value} */
     private Value same(Value value) {
       var shown = value;
-      while (flow.maker(shown) >= 0 && isSame(flow.maker(shown))) {
+      while (flow.maker(shown) >= 0 && same.get(flow.maker(shown))) {
         shown = flow.base(shown).orElseThrow();
       }
       return shown;
