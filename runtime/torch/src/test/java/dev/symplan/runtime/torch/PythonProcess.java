@@ -60,6 +60,7 @@ final class PythonProcess {
     environment.put("SYMPLAN_HOME", home.toString());
     environment.put("SYMPLAN_JAVA_HOME", System.getProperty("java.home"));
     environment.put("PYTHONDONTWRITEBYTECODE", "1");
+    environment.put("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1");
     environment.remove("SYMPLAN_PAGE");
     environment.putAll(more);
     var process = builder.start();
