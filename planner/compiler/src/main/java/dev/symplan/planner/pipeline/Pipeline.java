@@ -37,6 +37,7 @@ import dev.symplan.planner.pass.rewrite.JoinSlices;
 import dev.symplan.planner.pass.rewrite.LiftElementwise;
 import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
+import dev.symplan.planner.pass.rewrite.RepeatLast;
 import dev.symplan.planner.pass.rewrite.ReshapeFirst;
 import dev.symplan.planner.pass.rewrite.SendParts;
 import dev.symplan.planner.pass.rewrite.ShareHeads;
@@ -87,6 +88,8 @@ public final class Pipeline {
           .add(new ConvertFirst())
           // Only a conversion that nothing else reads can move.
           .add(new SinkConversions())
+          // A view of what a kernel makes ends the kernel.
+          .add(new RepeatLast())
           // Only ops of one shape can be one kernel. Conversions sink with the views of them.
           .add(new ReshapeFirst())
           // The searches price kernels, so they must know which ops become one.
