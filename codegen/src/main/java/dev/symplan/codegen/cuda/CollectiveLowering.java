@@ -80,7 +80,7 @@ final class CollectiveLowering {
   Optional<DeviceStep.Launch> lower(
       int rank, Collective collective, ImmutableList<Part> behind, int rows) {
     return epilogue(rank, new Behind(collective, behind, rows))
-        .filter(own -> !collective.spec().meetsBeforeEpilogue() || isOnAllRanks(collective))
+        .filter(own -> !collective.spec().slicesBeforeEpilogue() || isOnAllRanks(collective))
         .map(EpilogueLowering.Made::launch);
   }
 
@@ -95,7 +95,7 @@ final class CollectiveLowering {
     }
   }
 
-  /** Blocks of one number must store the rows that those of all ranks read. */
+  /** Blocks of one number must store, or send, the rows that those of all ranks take. */
   private boolean isOnAllRanks(Collective collective) {
     return together.computeIfAbsent(
         new Together(collective.group().index(), collective.group().members()),

@@ -7,7 +7,6 @@ import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.planner.machine.Alignment;
-import dev.symplan.planner.machine.Variant;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
@@ -57,10 +56,14 @@ final class EpilogueLowering {
     if (!held.fit()) {
       return Optional.empty();
     }
+    var spec = part.collective.spec();
+    if (spec.slicesBeforeEpilogue() && held.rows() % (part.size * held.together()) != 0) {
+      return Optional.empty();
+    }
     var launch =
-        part.collective.spec().meetsBeforeEpilogue()
+        spec.meetsBeforeEpilogue()
             ? ofSlices(part, held, memory)
-            : part.collective.variant() == Variant.ONE_SHOT_PUSH
+            : spec.variant().needsWorkspace()
                 ? Optional.of(PushLowering.launch(part, held, memory))
                 : between(part, held, memory);
     return launch.map(made -> new Made(made.with(shares(part, parts)), held.unit()));
@@ -114,16 +117,12 @@ final class EpilogueLowering {
             part.collective.name()));
   }
 
-  /**
-   * With the end barrier between what peers store and what the ops read, if slices are as many
-   * rows, and these as many as blocks take at once, on all ranks.
-   */
+  /** With the end barrier between what peers store and what the ops read. */
   private static Optional<DeviceStep.Launch> ofSlices(
       CollectiveAddresses part, HeldRows held, MemoryArguments memory) {
     var combination = PeerLowering.combination(part);
     var whole = part.own(part.result(0));
-    if (held.rows() % (part.size * held.together()) != 0
-        || combination.bytes() * part.size != part.result(0).type().bytes()
+    if (combination.bytes() * part.size != part.result(0).type().bytes()
         || !combination.edges().end()
         || !combination.isVectorized()
         || !whole.isVectorAligned()) {

@@ -32,6 +32,14 @@ final class HeldRows {
           const long long first = (slice * (long long)PER + turn) * TOGETHER;
       """;
 
+  private static final String IN_TURN =
+      """
+        for (int next = 0; next < RANKS; next++) {
+        const int slice = ((int)args.self + next) % RANKS;
+        for (long long turn = blockIdx.x; turn < PER; turn += gridDim.x) {
+          const long long first = (slice * (long long)PER + turn) * TOGETHER;
+      """;
+
   private final RowKernel kernel;
   private final RowKernel.Rows rows;
   private final long rowVectors;
@@ -96,6 +104,11 @@ final class HeldRows {
    */
   String loopOverSlices(String hold) {
     return memory() + SLICES + through(hold, "") + "  }\n  }\n";
+  }
+
+  /** {@return the same, one slice after the other, beginning with that of the rank} */
+  String loopOverSlicesInTurn(String hold) {
+    return memory() + IN_TURN + through(hold, "") + "  }\n  }\n";
   }
 
   private String memory() {

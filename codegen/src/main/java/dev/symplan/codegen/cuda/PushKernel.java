@@ -272,6 +272,52 @@ final class PushKernel {
         }
       """;
 
+  /** The rows that it will take of all slices, each to the rank that reduces it. */
+  private static final String SEND_SLICES =
+      """
+        for (long long turn = blockIdx.x; turn < PER; turn += gridDim.x) {
+          for (int p = 1; p < RANKS; p++) {
+            int peer = ((int)args.self + p) % RANKS;
+            for (int at = threadIdx.x; at < TOGETHER * ROW; at += THREADS) {
+              long long i = turn * (TOGETHER * ROW) + at;
+              send(args.sends[0][peer] + half, i, full(load(args, peer * args.slice + i)));
+            }
+          }
+        }
+      """;
+
+  /** All of its own slice first, which its peers wait for. */
+  private static final String TAKE_SLICES =
+      """
+          for (int at = threadIdx.x; at < TOGETHER * ROW; at += THREADS) {
+            long long i = turn * (TOGETHER * ROW) + at;
+            long long v = slice * args.slice + i;
+            Packet result;
+            if (slice == (int)args.self) {
+              result = reduce(args, half, i, v);
+              send_to_all(args, 1, half, i, full(result));
+            } else {
+              bool wanted[RANKS];
+              Packet got[RANKS];
+      #pragma unroll
+              for (int r = 0; r < RANKS; r++) {
+                wanted[r] = r == slice;
+              }
+              receive(args, 1, half, i, wanted, got);
+      #pragma unroll
+              for (int r = 0; r < RANKS; r++) {
+                if (r == slice) {
+                  result = got[r];
+                }
+              }
+            }
+            held[at] = result.words;
+            if (STORED) {
+              store(args, v, result);
+            }
+          }
+      """;
+
   private static final String END =
       """
         __syncthreads();
@@ -301,7 +347,8 @@ final class PushKernel {
   }
 
   /**
-   * {@return the kernel in one round, with other ops on the rows of what is reduced}
+   * {@return the kernel with other ops on the rows of what is reduced; in two rounds, slices are
+   * whole rows, and as many as blocks take at once, or a multiple}
    *
    * @param layout how they lie in the rank's own operand and result
    * @param stored whether what is reduced is stored, too
@@ -321,8 +368,15 @@ final class PushKernel {
         dtype,
         reduceOp,
         more,
-        BarrierCode.define("STORED", stored) + rows.definitions() + layout.text(),
-        HeldRows.each(SEND_ROWS) + rows.loop(TAKE_ROWS, ""));
+        BarrierCode.define("STORED", stored)
+            + rows.definitions()
+            + (workspace.rounds() == 1
+                ? ""
+                : BarrierCode.define("PER", rows.rows() / workspace.ranks() / rows.together()))
+            + layout.text(),
+        workspace.rounds() == 1
+            ? HeldRows.each(SEND_ROWS) + rows.loop(TAKE_ROWS, "")
+            : SEND_SLICES + rows.loopOverSlicesInTurn(TAKE_SLICES));
   }
 
   private static Kernel of(

@@ -28,6 +28,7 @@ final class PushLowering {
   /** {@return a launch that takes the rows of the only tensor through other ops, too} */
   static DeviceStep.Launch launch(CollectiveAddresses part, HeldRows rows, MemoryArguments memory) {
     var collective = part.collective;
+    boolean bySlices = collective.spec().slicesBeforeEpilogue();
     return new DeviceStep.Launch(
         collective.stream(),
         PushKernel.with(
@@ -38,7 +39,7 @@ final class PushLowering {
             collective.reduceOp().orElseThrow(),
             collective.epilogue() == Epilogue.STORED,
             memory.member()),
-        blocks(rows.blocks()),
+        blocks(bySlices ? rows.blocks() / part.size : rows.blocks()),
         rows.threads(),
         new PushLowering(part).words(0).addAll(memory.words()).build(),
         collective.name());

@@ -87,6 +87,16 @@ class EpiloguesTest {
     }
   }
 
+  /** A rank has whole rows of its slice, and gets those of the others. */
+  @Test
+  void pushesOfSlicesHaveEpilogues() {
+    var options =
+        CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT_PUSH));
+    assertThat(collective(128, options).epilogue().orElseThrow())
+        .matches(epilogue -> epilogue.isFused() && !epilogue.stored());
+    assertThat(collective(127, options).epilogue()).contains(Epilogue.none(Epilogue.Reason.ROWS));
+  }
+
   @Test
   void takesNoMoreMemoryThanKernelsApart() {
     for (int tokens : new int[] {16, 128}) {

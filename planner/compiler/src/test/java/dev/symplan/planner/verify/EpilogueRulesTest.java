@@ -247,6 +247,39 @@ class EpilogueRulesTest {
         .endsWith("reads rows of s that no one of the 4 ranks stores as a whole");
   }
 
+  /** A block takes the rows that it sent, of all slices: these are whole rows. */
+  @Test
+  void rowsOfPushedSlices() {
+    var options =
+        CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT_PUSH));
+    var plan = compileWithWorkspaces(BLOCKS, options);
+    assertThat(plan.rankPlans().getFirst().collectives())
+        .allSatisfy(
+            c -> {
+              assertThat(c.epilogue().orElseThrow().isFused()).isTrue();
+              assertThat(c.epilogue().orElseThrow().stored()).isFalse();
+            });
+    // It has sent them, so it may write over them, but not over others.
+    var over = PlanEdits.of(plan).over("e", "a").restated();
+    assertThat(PlanVerifier.verify(over)).noneMatch(found -> found.rule() == Rule.RACE);
+    var beside =
+        PlanEdits.of(plan)
+            .over("e", "a")
+            .buffer("e", b -> PlanEdits.at(b, b.offset() + 256))
+            .restated();
+    assertThat(first(beside, Rule.RACE).message())
+        .startsWith("aten::relu → e writes e at")
+        .endsWith("where _c10d_functional::all_reduce → r reads a until it ends");
+    var odd =
+        compileWithWorkspaces(
+            BLOCKS.replace("f32[64, 64], h: f32[64, 64]", "f32[62, 64], h: f32[62, 64]"), options);
+    assertThat(odd.rankPlans().getFirst().collectives().getFirst().epilogue())
+        .contains(Epilogue.none(Epilogue.Reason.ROWS));
+    var wrong = PlanEdits.of(odd).collective(0, c -> with(c, true)).plan();
+    assertThat(first(wrong, Rule.RACE).message())
+        .endsWith("reads rows of s that no one of the 4 ranks stores as a whole");
+  }
+
   @Test
   void resultWherePeersStoreOtherRows() {
     // The all_reduce is in place, and so is the sum with its result.

@@ -120,9 +120,13 @@ final class VerifierFixtures {
 
   /** The plan of a graph that goes through workspaces where that is fastest. */
   static Plan compileWithWorkspaces(String text) {
+    return compileWithWorkspaces(text, CompileOptions.DEFAULT);
+  }
+
+  static Plan compileWithWorkspaces(String text, CompileOptions options) {
     var program = GraphParser.parse(new SourceFile("test.graph", HEAD + text));
     return Compiler.forTarget(Target.H200_X4)
-        .with(CompileOptions.DEFAULT.withRewrites(RewriteOptions.OFF))
+        .with(options.withRewrites(RewriteOptions.OFF))
         .compile(program);
   }
 

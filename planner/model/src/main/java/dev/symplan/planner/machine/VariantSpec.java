@@ -94,7 +94,16 @@ public record VariantSpec(
     return kind == Kind.ALL_REDUCE
         && (variant == Variant.ONE_SHOT
             || variant == Variant.ONE_SHOT_PUSH
-            || variant == Variant.TWO_SHOT);
+            || variant == Variant.TWO_SHOT
+            || variant == Variant.TWO_SHOT_PUSH);
+  }
+
+  /**
+   * {@return whether each rank reduces a slice for all before an epilogue, so that slices must be
+   * whole rows, as many on each rank: the blocks of one number on all ranks take the same rows}
+   */
+  public boolean slicesBeforeEpilogue() {
+    return takesEpilogues() && (variant == Variant.TWO_SHOT || variant == Variant.TWO_SHOT_PUSH);
   }
 
   /**

@@ -156,12 +156,15 @@ public final class CollectivesTable {
         reduces to all ranks, and they meet. Then each takes all rows through the ops, from its own result. That saves
         the launch only, so a result of more than 4 MiB has a kernel of its own for the ops. Whether it gains has not been
         measured.
+      - `two_shot_push` can do so for as many rows, too. A rank takes the rows of its own slice through the ops while it
+        sends them to its peers, and then theirs as they arrive. No rank meets another.
       - The ops are the step right after the collective, and one of them reads all of the result, row by row. A row is a
         multiple of 16 bytes, and at most 32 KiB. The result is contiguous, of f16, bf16, f32 or f64.
       - Each row is rounded to the element type between the collective and the ops, so the results are those of two
         kernels, bit for bit.
-      - Peers may read a rank's operand until the epilogue has run, so nothing in it writes there. Its end barrier comes
-        after the epilogue, or before it in `two_shot`.
+      - Without a workspace, peers may read a rank's operand until the epilogue has run, so nothing in it writes there. The end
+        barrier comes after the epilogue, or before it in `two_shot`. With a workspace, it may write over the rows that
+        it reads.
       - If a row does not lie for vectors, or an op has no such form on GPUs, the two run as kernels apart, with the
         same results.
 

@@ -344,7 +344,7 @@ final class ReasonTexts {
       case VARIANT ->
           words(
               "The variant is not one by whose rows other ops can go: `one_shot`,"
-                  + " `one_shot_push` and `two_shot` are.",
+                  + " `two_shot` and those with a workspace are.",
               "The next step has a kernel of its own.",
               "`--variant`, to try one of these; the cheapest, epilogue included, is chosen.");
       case LARGE ->

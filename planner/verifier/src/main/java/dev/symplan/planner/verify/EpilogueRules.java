@@ -20,7 +20,9 @@ import java.util.Arrays;
  *
  * <p>Where peers store to the result, a block takes those rows through the step that blocks of the
  * same number on all ranks have read and stored: so slices are whole rows, as many on each rank,
- * and the step writes over the operand or the result only in those rows, where it reads.
+ * and the step writes over the operand or the result only in those rows, where it reads. Where
+ * ranks push slices to each other, a row has been read before the step gets it, but others may not:
+ * so the step writes over the operand only where it reads.
  *
  * <p>That its ops go by rows is for {@link FusionRules}.
  */
@@ -87,6 +89,10 @@ final class EpilogueRules {
     checkWrites(start + 1, ops, collective);
     if (collective.spec().needsSymmetricResult()) {
       checkSlices(start, ops, collective);
+    }
+    if (collective.spec().needsSymmetricResult()
+        || collective.spec().protocol().pushes().size() > 1) {
+      checkWholeRows(start + 1, ops, collective);
     }
     if (!collective.epilogue().orElseThrow().stored()) {
       checkOthers(start + 1, ops, collective);
@@ -180,20 +186,7 @@ final class EpilogueRules {
           "%s must store %s and meet, as peers store rows of it that the next step reads"
               .formatted(facts.words.text(collective.op()), facts.value(result).name()));
     }
-    int ranks = plan.group(collective.group()).size();
-    int shared =
-        Rows.shared(ops.stream().mapToObj(facts::op).collect(ImmutableList.toImmutableList()));
     for (int i = 0; i < ops.length(); i++) {
-      for (int read : facts.reads(ops.get(i))) {
-        if (facts.overlap(read, result)
-            && Epilogue.rows(facts.value(read).tensor(), shared) % ranks != 0) {
-          wrong(
-              Rule.RACE,
-              start + 1,
-              "%s reads rows of %s that no one of the %s ranks stores as a whole"
-                  .formatted(facts.words.text(ops.get(i)), facts.value(read).name(), ranks));
-        }
-      }
       for (int written : facts.fresh(ops.get(i))) {
         if (facts.overlap(written, result) && !isReadThere(written, ops, result)) {
           wrong(
@@ -205,6 +198,26 @@ final class EpilogueRules {
                       facts.value(written).name(),
                       facts.words.address(written),
                       facts.value(result).name()));
+        }
+      }
+    }
+  }
+
+  /** Each rank reduces a slice, whose rows one block takes on all ranks. */
+  private void checkWholeRows(int step, ImmutableIntArray ops, CollectivePlan collective) {
+    int result = collective.results().getFirst();
+    int ranks = plan.group(collective.group()).size();
+    int shared =
+        Rows.shared(ops.stream().mapToObj(facts::op).collect(ImmutableList.toImmutableList()));
+    for (int i = 0; i < ops.length(); i++) {
+      for (int read : facts.reads(ops.get(i))) {
+        if (facts.overlap(read, result)
+            && Epilogue.rows(facts.value(read).tensor(), shared) % ranks != 0) {
+          wrong(
+              Rule.RACE,
+              step,
+              "%s reads rows of %s that no one of the %s ranks stores as a whole"
+                  .formatted(facts.words.text(ops.get(i)), facts.value(read).name(), ranks));
         }
       }
     }

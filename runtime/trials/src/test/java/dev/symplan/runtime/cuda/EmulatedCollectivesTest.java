@@ -15,6 +15,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
@@ -248,8 +249,8 @@ class EmulatedCollectivesTest {
 
   /** Slices that one block takes in two turns, and that two blocks take; and others. */
   @ParameterizedTest
-  @ValueSource(ints = {2, 3})
-  void epiloguesOfSlices(int ranks) {
+  @CsvSource({"TWO_SHOT, 2", "TWO_SHOT, 3", "TWO_SHOT_PUSH, 2", "TWO_SHOT_PUSH, 3"})
+  void epiloguesOfSlices(Variant variant, int ranks) {
     for (var shape :
         List.of(
             "bf16[%s, 64]".formatted(32 * ranks),
@@ -271,7 +272,7 @@ class EmulatedCollectivesTest {
       program.output(program.op("aten::add.Tensor(%s, %s)".formatted(added, kept)));
       program.output(program.op("aten::neg(%s)".formatted(again)));
     }
-    var plan = plan(ranks, Kind.ALL_REDUCE, Variant.TWO_SHOT);
+    var plan = plan(ranks, Kind.ALL_REDUCE, variant);
     assertThat(plan.forRank(0).collectives()).allMatch(CollectivePlan::hasEpilogue);
     var steps = DeviceLowering.lower(Lowering.lower(plan)).getFirst().steps();
     assertThat(steps.stream().flatMap(step -> step.launches().stream()))
@@ -284,7 +285,7 @@ class EmulatedCollectivesTest {
   @ParameterizedTest
   @EnumSource(
       value = Variant.class,
-      names = {"ONE_SHOT", "ONE_SHOT_PUSH", "TWO_SHOT"})
+      names = {"ONE_SHOT", "ONE_SHOT_PUSH", "TWO_SHOT", "TWO_SHOT_PUSH"})
   void epiloguesGiveTheSameBits(Variant variant) {
     for (var type : List.of("bf16[8, 512]", "f32[16, 200]")) {
       var residual = program.input(type);
@@ -326,9 +327,19 @@ class EmulatedCollectivesTest {
         "TWO_SHOT | meet(args, ++meeting, true); |",
         "TWO_SHOT | meet(args, ++meeting, false); |",
         "TWO_SHOT | (first * ROW + at) | (turn * TOGETHER * ROW + at)",
+        "TWO_SHOT_PUSH | clear(args.slots[round][r] + half, i); |",
+        "TWO_SHOT_PUSH | held[at] = result.words; |",
+        "TWO_SHOT_PUSH | if (STORED) | if (false)",
+        "TWO_SHOT_PUSH | slice * args.slice + i | i",
+        "TWO_SHOT_PUSH | peer * args.slice + i | i",
+        "TWO_SHOT_PUSH | wanted[r] = r == slice; | wanted[r] = r != args.self;",
       })
   void wrongKernelsOfEpiloguesAreFound(Variant variant, String part, @Nullable String other) {
-    var value = program.input(variant == Variant.TWO_SHOT ? "bf16[48, 64]" : "bf16[40, 64]");
+    var value =
+        program.input(
+            VariantSpec.of(Kind.ALL_REDUCE, variant).slicesBeforeEpilogue()
+                ? "bf16[48, 64]"
+                : "bf16[40, 64]");
     for (int i = 0; i < 3; i++) {
       // In a kernel of its own, which writes over what peers may still read.
       var turned = program.op("aten::flip(%s, [0])".formatted(value));

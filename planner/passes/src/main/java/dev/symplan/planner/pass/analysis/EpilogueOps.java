@@ -69,7 +69,7 @@ public record EpilogueOps(long bytes, long reducedBytes, long rows, boolean stor
    * @param ranks of the collective's group
    */
   public boolean fit(VariantSpec spec, long ranks) {
-    return spec.takesEpilogues() && (!spec.meetsBeforeEpilogue() || rows % ranks == 0);
+    return spec.takesEpilogues() && (!spec.slicesBeforeEpilogue() || rows % ranks == 0);
   }
 
   /** {@return whether the kernel of a variant must store what it reduces} */

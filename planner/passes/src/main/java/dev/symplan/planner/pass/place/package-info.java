@@ -33,7 +33,8 @@
  * workspace of their peers. Data that arrives there announces itself, and consecutive collectives
  * take the two halves in turn. When a rank starts a collective, it has everything that its peers
  * sent in the previous one, so they were done with the one before that. Operands and results may be
- * anywhere, also in place. A workspace is a buffer of the plan, one for each group and stream, as
+ * anywhere, also in place; and as a block has sent the rows that it then takes through an epilogue,
+ * this may write over them. A workspace is a buffer of the plan, one for each group and stream, as
  * large as the collective that needs most, and live all the time. The verifier checks that nothing
  * else is in a workspace, the digest covers its offset, and the target limits its size.
  *
