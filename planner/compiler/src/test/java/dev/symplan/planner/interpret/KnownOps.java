@@ -1,5 +1,6 @@
 package dev.symplan.planner.interpret;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
@@ -60,15 +61,24 @@ final class KnownOps {
   private static void convert(Op op, Rank rank) {
     var from = op.operands().getFirst();
     var to = op.result();
+    var few = rank.few(from);
     rank.place(to)
         .write(
             to.tensor(),
             Piece.converted(
                 rank.place(from).read(from.tensor()), from.tensor().dtype(), to.tensor().dtype()));
+    rank.repeats(
+        to,
+        new Rank.Few(
+            Piece.converted(few.pieces(), from.tensor().dtype(), to.tensor().dtype()),
+            few.sizes()));
   }
 
   static void hash(Op op, Rank rank) {
     long digest = rank.digest(op);
+    boolean elementwise =
+        op.def().has(OpTrait.ELEMENTWISE) && op.results().size() == 1 && op.result().isTensor();
+    var sizes = elementwise ? rank.sizes(op) : ImmutableList.<Long>of();
     if (op.def().has(OpTrait.SIDE_EFFECT)) {
       digest = Piece.mix(digest, rank.effects);
       rank.effects = Piece.mix(rank.effects, digest);
@@ -86,6 +96,11 @@ final class KnownOps {
       } else if (inferred.get(r).view().isEmpty()) {
         rank.place(result).fill(result.tensor(), Piece.mix(digest, r));
       }
+    }
+    if (elementwise) {
+      long bytes = Rank.count(sizes) * op.result().tensor().dtype().bytes();
+      rank.repeats(
+          op.result(), new Rank.Few(List.of(new Piece(Piece.mix(digest, 0), 0, bytes)), sizes));
     }
   }
 

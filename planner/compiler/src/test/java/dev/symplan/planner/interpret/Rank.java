@@ -1,11 +1,16 @@
 package dev.symplan.planner.interpret;
 
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpTrait;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -24,6 +29,9 @@ abstract class Rank {
   final Set<Bytes> scratch = Collections.newSetFromMap(new IdentityHashMap<>());
 
   private final Map<Integer, Long> numbers = new HashMap<>();
+
+  /** By all elements of a tensor that an elementwise op made, those that it repeats. */
+  private final Map<Seen, Few> few = new HashMap<>();
 
   Rank(int number) {
     this.number = number;
@@ -74,11 +82,97 @@ abstract class Rank {
   /** {@return a number for what an op does and reads} */
   long digest(Op op) {
     long digest = key(op);
+    if (!op.def().has(OpTrait.ELEMENTWISE)) {
+      for (var value : op.operands()) {
+        digest = Piece.mix(digest, content(value));
+      }
+      return digest;
+    }
+    long most = count(sizes(op));
     for (var value : op.operands()) {
-      digest = Piece.mix(digest, content(value));
+      if (value.isTensor()) {
+        var own = few(value);
+        digest = Piece.mix(digest, Piece.hash(own.pieces()));
+        // Where an op repeats elements, it counts along which dimensions.
+        boolean repeats = count(own.sizes()) > 1 && count(own.sizes()) < most;
+        digest = repeats ? Piece.mix(digest, own.sizes().hashCode()) : digest;
+      } else {
+        digest = Piece.mix(digest, scalar(value));
+      }
     }
     return digest;
   }
+
+  static long count(ImmutableList<Long> sizes) {
+    return sizes.stream().reduce(1L, (a, b) -> a * b);
+  }
+
+  /**
+   * {@return the elements of a tensor without those that repeat others}
+   *
+   * <p>An elementwise op gives the same if it is carried out on these, and its result repeated.
+   */
+  Few few(Value value) {
+    var type = value.tensor();
+    var sizes = type.sizes().toArray();
+    for (int d = 0; d < sizes.length; d++) {
+      sizes[d] = type.stride(d) == 0 && sizes[d] > 0 ? 1 : sizes[d];
+    }
+    var once =
+        new TensorType(
+            type.dtype(), ImmutableLongArray.copyOf(sizes), type.strides(), type.space());
+    var pieces = place(value).read(once);
+    return few.getOrDefault(new Seen(Piece.hash(pieces), dims(once)), new Few(pieces, dims(once)));
+  }
+
+  /** {@return the sizes of what an elementwise op gives if it repeats nothing, last one first} */
+  ImmutableList<Long> sizes(Op op) {
+    var sizes = ImmutableList.<Long>of();
+    for (var value : op.operands()) {
+      if (value.isTensor()) {
+        sizes = broadcast(sizes, few(value).sizes());
+      }
+    }
+    return sizes;
+  }
+
+  /** Says what a tensor repeats that an elementwise op has made. */
+  void repeats(Value value, Few once) {
+    if (count(once.sizes()) < value.tensor().numel()) {
+      few.put(new Seen(content(value), dims(value.tensor())), once);
+    }
+  }
+
+  /** The sizes from the last dimension on, without those of 1 before the first one. */
+  private static ImmutableList<Long> dims(TensorType type) {
+    int rank = type.rank();
+    while (rank > 0 && type.size(type.rank() - rank) == 1) {
+      rank--;
+    }
+    return type.sizes().subArray(type.rank() - rank, type.rank()).stream()
+        .boxed()
+        .collect(ImmutableList.toImmutableList())
+        .reverse();
+  }
+
+  private static ImmutableList<Long> broadcast(ImmutableList<Long> a, ImmutableList<Long> b) {
+    var sizes = ImmutableList.<Long>builder();
+    for (int d = 0; d < Math.max(a.size(), b.size()); d++) {
+      long own = d < a.size() ? a.get(d) : 1;
+      sizes.add(own == 1 && d < b.size() ? b.get(d) : own);
+    }
+    return sizes.build();
+  }
+
+  /**
+   * Elements that a tensor repeats.
+   *
+   * @param sizes from the last dimension on
+   */
+  record Few(List<Piece> pieces, ImmutableList<Long> sizes) {}
+
+  /** All elements of a tensor. */
+  private record Seen(long content, ImmutableList<Long> sizes) {}
 
   /** {@return a number for a value, whatever its layout} */
   long content(Value value) {
