@@ -29,6 +29,7 @@ inline float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
 inline unsigned __float_as_uint(float value) { return bits_as<unsigned>(value); }
 inline float __int_as_float(int bits) { return bits_as<float>(bits); }
 inline double __longlong_as_double(long long bits) { return bits_as<double>(bits); }
+inline long long __double_as_longlong(double value) { return bits_as<long long>(value); }
 
 inline unsigned short rounded_to_bf16(float value) {
   unsigned bits = bits_as<unsigned>(value);

@@ -6,13 +6,24 @@ import dev.symplan.planner.plan.ArenaKind;
 /**
  * A location in some rank's memory.
  *
- * @param index the graph input or output, for external memory; 0 for arenas
+ * @param index the graph input or output, for external memory; 0 for arenas; {@link
+ *     TensorRef#SCRATCH} for memory beside them
  * @param offset in bytes
  */
 public record Address(int rank, ArenaKind arena, int index, long offset) {
 
   public static Address of(int rank, TensorRef ref) {
     return new Address(rank, ref.arena(), ref.index(), ref.offset());
+  }
+
+  /** {@return a place in the memory beside the local arena} */
+  public static Address scratch(int rank, long offset) {
+    return new Address(rank, ArenaKind.LOCAL, TensorRef.SCRATCH, offset);
+  }
+
+  /** {@return whether it is in the memory beside the local arena} */
+  public boolean isScratch() {
+    return arena == ArenaKind.LOCAL && index == TensorRef.SCRATCH;
   }
 
   public Address plus(long bytes) {

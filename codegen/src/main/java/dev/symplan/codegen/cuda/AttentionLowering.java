@@ -3,11 +3,17 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.AttentionOps;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /**
  * Scaled dot-product attention of tensors [batch, heads, rows, features], in all its signatures but
@@ -174,6 +180,46 @@ final class AttentionLowering {
         problem.query(), problem.key(), bias, problem.causal(), problem.scale());
   }
 
+  /** Where the gradients of all scores go: beside the arenas if a bias is one for several. */
+  private TensorRef ofScores(TensorRef ofBias) {
+    var scores = problem.bias().orElseThrow().type();
+    return ofBias.type().sizes().equals(scores.sizes())
+        ? ofBias
+        : arguments
+            .scratch()
+            .take(
+                TensorType.contiguous(problem.wide() ? DType.F64 : DType.F32, scores.sizes()));
+  }
+
+  /** Adds up what a bias is broadcast along. */
+  private ImmutableList<DeviceStep> sum(TensorRef ofScores, TensorRef ofBias) {
+    var to = fourDimensional(ofBias);
+    if (ofScores.type().numel() == 0 || arguments.tensor("query").type().numel() == 0) {
+      return PositionOps.fill(rank, arguments, to, 0);
+    }
+    var dims =
+        IntStream.range(0, 4)
+            .filter(dim -> to.type().size(dim) != ofScores.type().size(dim))
+            .<Arg>mapToObj(Arg.Int::new)
+            .collect(ImmutableList.toImmutableList());
+    var op = arguments.op();
+    return LocalLowering.lower(
+        rank,
+        new LocalOp(
+            op.stream(),
+            BuiltinOps.registry().get("aten::sum.dim_IntList"),
+            ImmutableList.of(
+                new Operand.Tensor(ofScores),
+                new Operand.Constant(new Arg.Seq(dims)),
+                new Operand.Constant(new Arg.Bool(true)),
+                new Operand.Constant(Arg.None.NONE)),
+            ImmutableList.of(Optional.of(to)),
+            Optional.empty(),
+            op.name(),
+            op.span()),
+        arguments.scratch());
+  }
+
   private ImmutableList<DeviceStep> backward() {
     var steps = ImmutableList.<DeviceStep>builder();
     var saved =
@@ -185,15 +231,12 @@ final class AttentionLowering {
     var ofKey = arguments.result(1).map(this::fourDimensional);
     var ofValue = arguments.result(2).map(this::fourDimensional);
     var ofBias = arguments.result(3);
-    if (ofBias.isPresent()
-        && !ofBias
-            .map(ref -> ref.type().sizes())
-            .equals(problem.bias().map(ref -> ref.type().sizes()))) {
-      throw arguments.unsupported(
-          "%s with the gradient of a bias that is broadcast".formatted(arguments.name()));
-    }
+    var ofScores = ofBias.map(this::ofScores);
     if ((ofQuery.isPresent() || ofBias.isPresent()) && saved.grad().type().numel() > 0) {
-      steps.add(AttentionKernel.gradientOfQueries(problem, saved, ofQuery, ofBias));
+      steps.add(AttentionKernel.gradientOfQueries(problem, saved, ofQuery, ofScores));
+    }
+    if (ofBias.isPresent() && !ofBias.equals(ofScores)) {
+      steps.addAll(sum(ofScores.orElseThrow(), ofBias.get()));
     }
     if ((ofKey.isPresent() || ofValue.isPresent()) && problem.key().type().numel() > 0) {
       steps.add(AttentionKernel.gradientsOfKeys(problem, saved, ofKey, ofValue));

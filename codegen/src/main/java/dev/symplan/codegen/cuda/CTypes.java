@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import dev.symplan.ir.DType;
+import java.util.regex.Pattern;
 
 /** The types that hold elements in CUDA C++, and the types that compute with them. */
 final class CTypes {
@@ -76,22 +77,79 @@ final class CTypes {
             : ((size + 0xfffffu + (size >> 21 & 1)) >> 21) - (112u << 2);
         return rounded | (bits >> 24 & 128);
       }
+
+      // Those without an infinity and a negative zero, whose bits are NaN.
+      __device__ __forceinline__ float from_e4m3fnuz(unsigned char bits) {
+        unsigned size = bits & 127;
+        float value = bits == 128 ? __uint_as_float(0x7fc00000u)
+            : size < 8 ? size * 0x1p-10f
+            : __uint_as_float((size << 20) + (119u << 23));
+        return bits & 128 ? -value : value;
+      }
+
+      __device__ __forceinline__ unsigned char to_e4m3fnuz(float value) {
+        unsigned bits = __float_as_uint(value);
+        unsigned size = bits & 0x7fffffffu;
+        unsigned rounded = size >= 0x7f800000u ? 128
+            : size < 0x3c000000u ? (unsigned)rint(__uint_as_float(size) * 0x1p10f)
+            : ((size + 0x7ffffu + (size >> 20 & 1)) >> 20) - (119u << 3);
+        return rounded > 127 ? 128 : rounded == 0 ? 0 : rounded | (bits >> 24 & 128);
+      }
+
+      __device__ __forceinline__ float from_e5m2fnuz(unsigned char bits) {
+        unsigned size = bits & 127;
+        float value = bits == 128 ? __uint_as_float(0x7fc00000u)
+            : size < 4 ? size * 0x1p-17f
+            : __uint_as_float((size << 21) + (111u << 23));
+        return bits & 128 ? -value : value;
+      }
+
+      __device__ __forceinline__ unsigned char to_e5m2fnuz(float value) {
+        unsigned bits = __float_as_uint(value);
+        unsigned size = bits & 0x7fffffffu;
+        unsigned rounded = size >= 0x7f800000u ? 128
+            : size < 0x38000000u ? (unsigned)rint(__uint_as_float(size) * 0x1p17f)
+            : ((size + 0xfffffu + (size >> 21 & 1)) >> 21) - (111u << 2);
+        return rounded > 127 ? 128 : rounded == 0 ? 0 : rounded | (bits >> 24 & 128);
+      }
+
+      // Powers of two, the nearest ones, ties upwards.
+      __device__ __forceinline__ float from_e8m0(unsigned char bits) {
+        return __uint_as_float(
+            bits == 255 ? 0x7fc00000u : bits == 0 ? 0x400000u : (unsigned)bits << 23);
+      }
+
+      __device__ __forceinline__ unsigned char to_e8m0(float value) {
+        unsigned size = __float_as_uint(value) & 0x7fffffffu;
+        unsigned exponent = size >> 23, mantissa = size & 0x7fffffu;
+        return exponent == 255 ? 255
+            : exponent + (exponent == 0 ? mantissa > 0x400000u : mantissa >= 0x400000u);
+      }
       """;
+
+  private static final Pattern FLOAT8_NAMES =
+      Pattern.compile("_(e4m3|e5m2|e4m3fnuz|e5m2fnuz|e8m0)\\(");
 
   private CTypes() {}
 
-  /** {@return a kernel's text, with those conversions that only some kernels call} */
+  /** {@return a kernel's text, with those conversions and functions that only some kernels call} */
   static String withConversions(String text) {
-    boolean used = text.contains("_e4m3(") || text.contains("_e5m2(");
-    return used && !text.contains(FLOAT8) ? text.replace(PRELUDE, PRELUDE + FLOAT8) : text;
+    var added = text;
+    if (FLOAT8_NAMES.matcher(text).find() && !text.contains(FLOAT8)) {
+      added = added.replace(PRELUDE, PRELUDE + FLOAT8);
+    }
+    if (SpecialText.isCalled(text) && !text.contains(SpecialText.FUNCTIONS)) {
+      added = added.replace(PRELUDE, PRELUDE + SpecialText.FUNCTIONS);
+    }
+    return added;
   }
 
   /** {@return whether generated kernels compute with such elements} */
   static boolean computes(DType dtype) {
     return switch (dtype) {
-      case F64, F32, F16, BF16, F8E4M3FN, F8E5M2 -> true;
+      case F64, F32, F16, BF16, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU -> true;
       case I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> true;
-      case F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 -> false;
+      case C32, C64, C128 -> false;
     };
   }
 
@@ -109,8 +167,8 @@ final class CTypes {
       case U64 -> "unsigned long long";
       case U32 -> "unsigned";
       case U16 -> "unsigned short";
-      case U8, BOOL, F8E4M3FN, F8E5M2 -> "unsigned char";
-      case F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
+      case U8, BOOL, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU -> "unsigned char";
+      case C32, C64, C128 ->
           throw new IllegalArgumentException(dtype.shortName());
     };
   }
@@ -119,7 +177,7 @@ final class CTypes {
   static String computed(DType dtype) {
     return switch (dtype) {
       case F64 -> "double";
-      case F32, F16, BF16, F8E4M3FN, F8E5M2 -> "float";
+      case F32, F16, BF16, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU -> "float";
       case U64 -> "unsigned long long";
       default -> "long long";
     };
@@ -132,6 +190,9 @@ final class CTypes {
       case BF16 -> "from_bf16(" + stored + ")";
       case F8E4M3FN -> "from_e4m3(" + stored + ")";
       case F8E5M2 -> "from_e5m2(" + stored + ")";
+      case F8E8M0FNU -> "from_e8m0(" + stored + ")";
+      case F8E5M2FNUZ -> "from_e5m2fnuz(" + stored + ")";
+      case F8E4M3FNUZ -> "from_e4m3fnuz(" + stored + ")";
       default -> "(" + computed(dtype) + ")(" + stored + ")";
     };
   }
@@ -143,6 +204,9 @@ final class CTypes {
       case BF16 -> "to_bf16(" + computed + ")";
       case F8E4M3FN -> "to_e4m3(" + computed + ")";
       case F8E5M2 -> "to_e5m2(" + computed + ")";
+      case F8E8M0FNU -> "to_e8m0(" + computed + ")";
+      case F8E5M2FNUZ -> "to_e5m2fnuz(" + computed + ")";
+      case F8E4M3FNUZ -> "to_e4m3fnuz(" + computed + ")";
       case BOOL -> "(unsigned char)((" + computed + ") != 0)";
       default -> "(" + stored(dtype) + ")(" + computed + ")";
     };

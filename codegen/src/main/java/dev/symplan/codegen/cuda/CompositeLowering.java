@@ -16,7 +16,10 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpCall;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
@@ -25,18 +28,26 @@ final class CompositeLowering {
   /** Indices up to here have a value of their own in f32. */
   private static final long EXACT = 1 << 24;
 
+  /** What steps of one call share. */
+  private record Call(
+      int rank, OpArguments arguments, boolean wide, Map<Integer, TensorRef> temporaries) {}
+
+  private final Call call;
   private final int rank;
   private final LocalOp op;
   private final OpArguments arguments;
   private final Step step;
+  private final List<DeviceStep> before = new ArrayList<>();
+  private final List<DeviceStep> after = new ArrayList<>();
   private final int[] rows;
   private final int[] elements;
   private final RowKernel kernel;
 
-  private CompositeLowering(int rank, LocalOp op, Step step) {
-    this.rank = rank;
-    this.op = op;
-    this.arguments = new OpArguments(op);
+  private CompositeLowering(Call call, Step step) {
+    this.call = call;
+    this.rank = call.rank();
+    this.arguments = call.arguments();
+    this.op = arguments.op();
     this.step = step;
     var dims = IntStream.range(0, step.sizes().length()).boxed().toList();
     this.rows = dims.stream().filter(dim -> !step.row().contains(dim)).mapToInt(i -> i).toArray();
@@ -53,7 +64,8 @@ final class CompositeLowering {
    *
    * @throws UnsupportedOnGpu when there is no CUDA implementation of the call
    */
-  static ImmutableList<DeviceStep> lower(int rank, LocalOp op) {
+  static ImmutableList<DeviceStep> lower(int rank, OpArguments arguments) {
+    var op = arguments.op();
     var call =
         new OpCall(
             op.def(),
@@ -64,13 +76,20 @@ final class CompositeLowering {
         op.results().stream()
             .map(result -> result.map(TensorRef::type))
             .collect(ImmutableList.toImmutableList());
-    return Composites.expand(call, results).stream()
-        .map(step -> new CompositeLowering(rank, op, step).lower())
+    var steps = Composites.expand(call, results);
+    boolean wide =
+        steps.stream()
+            .flatMap(Step::tensors)
+            .filter(seen -> !(seen.source() instanceof Source.Temporary))
+            .anyMatch(seen -> seen.type().dtype() == DType.F64);
+    var own = new Call(rank, arguments, wide, new HashMap<>());
+    return steps.stream()
+        .flatMap(step -> new CompositeLowering(own, step).lower().stream())
         .collect(ImmutableList.toImmutableList());
   }
 
   /** {@return the argument as rules know it} */
-  private static Arg arg(Operand operand) {
+  static Arg arg(Operand operand) {
     return switch (operand) {
       case Operand.Tensor(var ref) -> new Arg.Ref(new Value(0, "", ref.type(), Span.NONE, false));
       case Operand.Passed(var _, var type) -> new Arg.Ref(new Value(0, "", type, Span.NONE, false));
@@ -81,9 +100,8 @@ final class CompositeLowering {
     };
   }
 
-  private DeviceStep lower() {
+  private List<DeviceStep> lower() {
     step.tensors().forEach(this::check);
-    boolean wide = step.tensors().anyMatch(seen -> seen.type().dtype() == DType.F64);
     boolean overRow = elements.length > 0;
     if (isAcross()) {
       kernel.goAcross();
@@ -92,26 +110,24 @@ final class CompositeLowering {
       var nodes =
           RowOps.apply(
               kernel,
-              step.bind(wide ? DType.F64 : DType.F32),
+              step.bind(call.wide() ? DType.F64 : DType.F32),
               param -> load(step.operand(param)),
               overRow,
               step.results().stream().map(seen -> Optional.of(seen.type().dtype())).toList());
       for (int i = 0; i < nodes.size(); i++) {
-        kernel.store(nodes.get(i), location(step.results().get(i)));
+        kernel.store(nodes.get(i), result(step.results().get(i)));
       }
     } catch (NoCudaForm e) {
       throw arguments.unsupported();
     }
-    return kernel.build(op.stream(), op.name());
+    before.add(kernel.build(op.stream(), op.name()));
+    before.addAll(after);
+    return before;
   }
 
   private void check(Seen seen) {
     var type = seen.type();
-    if (seen.source() instanceof Source.Temporary) {
-      throw arguments.unsupported(arguments.name() + " with memory for values in between");
-    } else if (seen.copied()) {
-      throw arguments.unsupported(arguments.name() + " of elements that must be copied first");
-    } else if (!CTypes.computes(type.dtype())) {
+    if (!CTypes.computes(type.dtype())) {
       throw arguments.unsupported("%s of %s".formatted(arguments.name(), type.dtype().shortName()));
     } else if (seen.source() instanceof Source.Index && type.numel() > EXACT) {
       throw arguments.unsupported("%s of %s classes".formatted(arguments.name(), type.numel()));
@@ -136,7 +152,7 @@ final class CompositeLowering {
     boolean full = IntStream.of(elements).anyMatch(dim -> seen.type().size(dim) != 1);
     return switch (seen.source()) {
       case Source.Argument _, Source.Result _, Source.Temporary _ ->
-          kernel.load(location(seen), full);
+          kernel.load(seen.copied() ? copy(seen) : location(seen, memory(seen)), full);
       case Source.Picked picked -> pick(seen, picked);
       case Source.Index _ -> index(seen, full);
     };
@@ -152,7 +168,7 @@ final class CompositeLowering {
                 .formatted(
                     RowKernel.name(target), Literals.integer(picked.ignored()), picked.classes()),
             List.of(target));
-    return kernel.pick(location(seen), new RowNode.Offset(index, picked.stride()));
+    return kernel.pick(location(seen, memory(seen)), new RowNode.Offset(index, picked.stride()));
   }
 
   private int index(Seen seen, boolean full) {
@@ -164,8 +180,37 @@ final class CompositeLowering {
         .orElseGet(() -> kernel.compute("long long", "0", ImmutableList.of()));
   }
 
-  private Location location(Seen seen) {
-    return Location.of(rank, memory(seen.source()), strides(seen, rows), strides(seen, elements));
+  /** Copies an operand that cannot be read as it is seen. */
+  private Location copy(Seen seen) {
+    var from = memory(seen);
+    var to = arguments.scratch().take(from.type().contiguous());
+    before.addAll(Moves.copy(rank, arguments, from, to));
+    return location(seen, to);
+  }
+
+  private Location result(Seen seen) {
+    var to = memory(seen);
+    if (!seen.copied()) {
+      return location(seen, to);
+    }
+    var from = arguments.scratch().take(to.type().contiguous());
+    after.addAll(Moves.copy(rank, arguments, from, to));
+    return location(seen, from);
+  }
+
+  private Location location(Seen seen, TensorRef memory) {
+    return Location.of(rank, memory, strides(seen, rows), strides(seen, elements));
+  }
+
+  private TensorRef memory(Seen seen) {
+    return seen.source() instanceof Source.Temporary(int number)
+        ? call.temporaries()
+            .computeIfAbsent(
+                number,
+                _ ->
+                    arguments.scratch()
+                        .take(seen.type().withDType(call.wide() ? DType.F64 : DType.F32)))
+        : memory(seen.source());
   }
 
   private static ImmutableLongArray strides(Seen seen, int[] dims) {

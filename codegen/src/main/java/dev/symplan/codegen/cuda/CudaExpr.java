@@ -1,7 +1,6 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableMap;
-import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.expr.Expr;
 import dev.symplan.codegen.expr.Expressions;
 import dev.symplan.codegen.expr.Primitive;
@@ -21,15 +20,6 @@ import java.util.function.Function;
  * @param params the C++ of a parameter: a name, or a name after a cast
  */
 record CudaExpr(String type, Function<String, String> params) {
-  /** The primitives that CUDA has no function for. */
-  private static final ImmutableSet<Primitive> WITHOUT_FORM =
-      ImmutableSet.of(
-          FloatFunction.DIGAMMA,
-          FloatFunction.BESSEL_I0,
-          FloatFunction.NEXTAFTER,
-          Primitive.Function.GCD,
-          Primitive.Function.LCM);
-
   /** The quotient of floats, rounded down, of {@code a} and {@code b}. */
   private static final Expr FLOOR_QUOTIENT = Expressions.parse("floor_quotient(a, b)").getFirst();
 
@@ -94,15 +84,15 @@ record CudaExpr(String type, Function<String, String> params) {
 
   private Text text(Expr.Apply apply) {
     var primitive = apply.primitive();
-    if (WITHOUT_FORM.contains(primitive)) {
-      return none(primitive);
-    }
     return switch (primitive) {
       case Infix infix -> infix(infix, apply);
       case Primitive.Function function -> function(function, apply);
       case FloatFunction function when !isInteger() ->
           switch (function) {
-            case LGAMMA -> lgamma(apply);
+            case LGAMMA -> wide("lgamma", apply);
+            case DIGAMMA -> wide("digamma", apply);
+            case BESSEL_I0 -> wide("bessel_i0", apply);
+            case NEXTAFTER -> function("next_number", apply);
             case NDTRI -> function("normcdfinv", apply);
             default -> function(function.symbol(), apply);
           };
@@ -154,9 +144,11 @@ record CudaExpr(String type, Function<String, String> params) {
           isInteger()
               ? divided(apply, ZERO, "%1$s %% %2$s + (" + ROUNDED_UP + " ? %2$s : " + ZERO + ")")
               : none(function);
-      case FLOOR, CEIL, TRUNC, RINT, ISINF, ISFINITE, SIGNBIT, POW ->
+      case FLOOR, CEIL, TRUNC, RINT, ISINF, ISFINITE, SIGNBIT ->
           isInteger() ? none(function) : function(function.symbol(), apply);
-      case GCD, LCM -> none(function);
+      case POW -> function(isInteger() ? "whole_power" : function.symbol(), apply);
+      case GCD -> isInteger() ? function("common_divisor", apply) : none(function);
+      case LCM -> isInteger() ? function("common_multiple", apply) : none(function);
     };
   }
 
@@ -169,10 +161,10 @@ record CudaExpr(String type, Function<String, String> params) {
     return new Text(text.formatted(within(apply, 0, CAST), within(apply, 1, CAST)), TERNARY);
   }
 
-  /** In f64 always, as CUDA's {@code lgammaf} loses digits between -10 and -2. */
-  private Text lgamma(Expr.Apply apply) {
+  /** In f64 always; CUDA's {@code lgammaf} loses digits between -10 and -2. */
+  private Text wide(String function, Expr.Apply apply) {
     var x = text(apply.args().getFirst()).text();
-    return new Text("(%s)lgamma((double)(%s))".formatted(type, x), CAST);
+    return new Text("(%s)%s((double)(%s))".formatted(type, function, x), CAST);
   }
 
   private static Text none(Primitive primitive) {
@@ -212,7 +204,7 @@ record CudaExpr(String type, Function<String, String> params) {
             .map(
                 arg ->
                     arg instanceof Expr.Int(long value)
-                        ? "%s(%s)".formatted(type, value)
+                        ? isInteger() ? Literals.integer(value) : "%s(%s)".formatted(type, value)
                         : text(arg).text())
             .toList();
     return new Text("%s(%s)".formatted(name, String.join(", ", args)), ATOM);
@@ -234,18 +226,5 @@ record CudaExpr(String type, Function<String, String> params) {
                 isNumber ? "" : "%1$s != %1$s ? %1$s : ".formatted(b),
                 function(function, apply).text()),
         TERNARY);
-  }
-
-  /** {@return whether an expression of parameters has a form here, for some types and constants} */
-  static boolean mayHaveForm(Expr expr) {
-    return switch (expr) {
-      case Expr.Param _, Expr.Int _, Expr.Float _, Expr.Text _ -> true;
-      case Expr.Apply(var primitive, var args) ->
-          // A value that a condition rules out is not needed.
-          primitive == Primitive.Function.SELECT
-              ? mayHaveForm(args.getFirst())
-                  && (mayHaveForm(args.get(1)) || mayHaveForm(args.getLast()))
-              : !WITHOUT_FORM.contains(primitive) && args.stream().allMatch(CudaExpr::mayHaveForm);
-    };
   }
 }

@@ -57,7 +57,7 @@ public final class DependentLaunches {
         .allMatch(
             word ->
                 switch (word) {
-                  case KernelArgument.Number _, KernelArgument.Scratch _ -> true;
+                  case KernelArgument.Number _ -> true;
                   case KernelArgument.Memory(var address, long _) -> address.rank() == rank;
                   case KernelArgument.TensorMap map -> map.address().rank() == rank;
                   case KernelArgument.Multicast _,

@@ -12,6 +12,7 @@ import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.RankProgram;
+import dev.symplan.ir.op.OpDef;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -20,6 +21,11 @@ import java.util.stream.Stream;
 /** Turns instructions into what is put into the streams of GPUs. */
 public final class DeviceLowering {
   private DeviceLowering() {}
+
+  /** {@return the kind of implementation that an op has; empty if it has none} */
+  public static Optional<String> family(OpDef op) {
+    return LocalLowering.family(op);
+  }
 
   /**
    * {@return a program for each rank}

@@ -214,6 +214,9 @@ public final class DeviceText {
   }
 
   private static String text(Address at) {
+    if (at.isScratch()) {
+      return "r%s:scratch+%s".formatted(at.rank(), at.offset());
+    }
     return "r%s:%s%s+%s"
         .formatted(at.rank(), at.arena().text(), at.index() == 0 ? "" : at.index(), at.offset());
   }
@@ -236,7 +239,6 @@ public final class DeviceText {
           "%s:symmetric+%s".formatted(members, offset);
       case KernelArgument.Flags(int pad, int rank) -> "r%s:flags%s".formatted(rank, pad);
       case KernelArgument.Meetings(int pad) -> "meetings" + pad;
-      case KernelArgument.Scratch(long bytes) -> "scratch[%s]".formatted(bytes);
       case KernelArgument.Failure _ -> "failure";
       case KernelArgument.Timeout _ -> "timeout";
     };

@@ -6,6 +6,8 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.ScatterKernel.Deposit;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -19,7 +21,7 @@ final class IndexedOps {
   private IndexedOps() {}
 
   /** Reads the index {@code at}, and checks it. */
-  private static void read(PositionKernel kernel, String value, long size) {
+  static void read(PositionKernel kernel, String value, long size) {
     kernel.line("long long at = %s;".formatted(value));
     kernel.line("if (at < 0 || at >= %s) {\n  __trap();\n}".formatted(size));
   }
@@ -50,7 +52,7 @@ final class IndexedOps {
     op.move(kernel, self, with(kernel.indices(), dim, "at"));
   }
 
-  private static List<String> with(List<String> indices, int dim, String index) {
+  static List<String> with(List<String> indices, int dim, String index) {
     var changed = new ArrayList<>(indices);
     changed.set(dim, index);
     return changed;
@@ -146,7 +148,7 @@ final class IndexedOps {
             Optional.empty()));
   }
 
-  private static void deposit(PositionOps op, Deposit deposit) {
+  static void deposit(PositionOps op, Deposit deposit) {
     if (deposit.result().type().numel() > 0) {
       if (deposit.isSparse()) {
         deposit
@@ -161,19 +163,43 @@ final class IndexedOps {
   }
 
   static void embeddingBackward(PositionOps op) {
-    if (op.arguments.flag("scale_grad_by_freq")) {
-      throw op.arguments.unsupported("%s by frequency".formatted(op.arguments.name()));
-    }
     var result = op.arguments.result();
     var indices = op.arguments.tensor("indices");
+    boolean byFrequency = op.arguments.flag("scale_grad_by_freq");
+    var sum =
+        byFrequency
+            ? op.scratch.take(result.type().contiguous().withDType(DType.F64))
+            : result;
     deposit(
         op,
         new Deposit(
             Optional.empty(),
             Indexing.of(result.type(), ImmutableList.of(Optional.of(indices))),
             op.arguments.tensor("grad_output"),
-            result,
+            sum,
             true,
             Optional.of(op.arguments.integer("padding_idx"))));
+    if (byFrequency) {
+      divideByCounts(op, indices, sum, result);
+    }
+  }
+
+  /** Each row is divided by how often it was named. */
+  private static void divideByCounts(
+      PositionOps op, TensorRef indices, TensorRef sum, TensorRef result) {
+    var flat = op.scratch.take(TensorType.contiguous(DType.I64, indices.type().numel()));
+    op.copy(indices, flat.with(indices.type().contiguous().withDType(DType.I64)));
+    var kernel = op.kernel(result.type().sizes());
+    kernel.line("long long count = 0;");
+    kernel.line(
+        "for (long long j = 0; j < %s; j++) {\n  count += %s == i0;\n}"
+            .formatted(flat.type().numel(), kernel.value(flat, List.of("j"))));
+    kernel.set(
+        result,
+        kernel.indices(),
+        "(%s)(%s / (count > 0 ? count : 1))"
+            .formatted(
+                CTypes.computed(result.type().dtype()), kernel.value(sum, kernel.indices())));
+    op.launch(kernel, result.type().sizes());
   }
 }

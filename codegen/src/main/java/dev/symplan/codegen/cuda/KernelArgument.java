@@ -17,7 +17,8 @@ public sealed interface KernelArgument {
   record Number(long value) implements KernelArgument {}
 
   /**
-   * The address of memory, a peer's where the arena is symmetric.
+   * The address of memory, a peer's where the arena is symmetric. In the memory beside the arenas,
+   * which all kernels of a stream share, a kernel leaves what the next ones of the same op read.
    *
    * @param bytes how far the kernel may reach from there
    */
@@ -108,18 +109,6 @@ public sealed interface KernelArgument {
 
   /** The address of this rank's count of meetings, by block, for one signal pad. */
   record Meetings(int pad) implements KernelArgument {}
-
-  /**
-   * The address of memory beside the plan's arenas, which all kernels of a stream share: one leaves
-   * there what the next one of the same step reads.
-   */
-  record Scratch(long bytes) implements KernelArgument {
-    public Scratch {
-      if (bytes < 1) {
-        throw new IllegalArgumentException(bytes + " bytes");
-      }
-    }
-  }
 
   /** The address where a kernel says that it gave up; the host sees it. */
   enum Failure implements KernelArgument {

@@ -40,6 +40,10 @@ final class LocalLowering {
     }
 
     static Optional<Family> of(OpDef def) {
+      return ofNew(def).or(() -> Form.functional(def).flatMap(form -> ofNew(form.def())));
+    }
+
+    private static Optional<Family> ofNew(OpDef def) {
       var name = def.name().toString();
       if (def.has(OpTrait.HOST_COPY)) {
         return Optional.of(HOST_COPY);
@@ -81,10 +85,10 @@ final class LocalLowering {
   private final OpArguments arguments;
   private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
 
-  private LocalLowering(int rank, LocalOp op) {
+  private LocalLowering(int rank, LocalOp op, Scratch scratch) {
     this.rank = rank;
     this.op = op;
-    this.arguments = new OpArguments(op);
+    this.arguments = new OpArguments(op, scratch);
   }
 
   /**
@@ -93,7 +97,12 @@ final class LocalLowering {
    * @throws UnsupportedOnGpu when there is no CUDA implementation
    */
   static ImmutableList<DeviceStep> lower(int rank, LocalOp op) {
-    var lowering = new LocalLowering(rank, op);
+    return lower(rank, op, new Scratch());
+  }
+
+  /** {@return the same for a part of an op, which has some of the scratch memory already} */
+  static ImmutableList<DeviceStep> lower(int rank, LocalOp op, Scratch scratch) {
+    var lowering = new LocalLowering(rank, op, scratch);
     lowering.lower();
     return lowering.steps.build();
   }
@@ -112,11 +121,15 @@ final class LocalLowering {
                     && !op.def().schema().mutates()
                     && op.results().size() == 1
                     && op.group().isEmpty())
-        .map(_ -> new LocalLowering(0, op).part())
+        .map(_ -> new LocalLowering(0, op, new Scratch()).part())
         .filter(Pointwise::supports);
   }
 
   private void lower() {
+    if (Family.ofNew(op.def()).isEmpty()) {
+      inPlace(Form.functional(op.def()).orElseThrow(arguments::unsupported));
+      return;
+    }
     switch (Family.of(op.def()).orElseThrow(arguments::unsupported)) {
       case HOST_COPY -> hostCopy();
       case JOIN -> joinOrCopy();
@@ -125,7 +138,7 @@ final class LocalLowering {
       case ATTENTION -> steps.addAll(AttentionLowering.lower(rank, arguments));
       case ROWS -> byRows();
       case SORT -> sorted();
-      case COMPOSITE -> steps.addAll(CompositeLowering.lower(rank, op));
+      case COMPOSITE -> steps.addAll(CompositeLowering.lower(rank, arguments));
       case LIST -> items(ForeachOps.element(op.def()).orElseThrow(arguments::unsupported));
       case ELEMENTS -> {
         if (op.def().schema().mutates()) {
@@ -162,6 +175,10 @@ final class LocalLowering {
   private void sorted() {
     if (hasElements()) {
       var self = arguments.tensor("self").type();
+      if (self.rank() > 0 && self.size(arguments.dim("dim", self.rank())) > LongSort.SHORTEST) {
+        steps.addAll(PositionOps.lower(rank, arguments, OrderedOps::sort));
+        return;
+      }
       int rows = self.rank() == 0 ? 0 : arguments.dim("dim", self.rank());
       steps.add(SharedMemoryKernel.launch(rank, op.stream(), rows, ImmutableList.of(part())));
     }
@@ -198,6 +215,41 @@ final class LocalLowering {
       copy(sources.getFirst(), result);
     } else if (result.type().numel() > 0) {
       steps.add(ElementwiseKernel.launch(rank, op.stream(), ImmutableList.of(part)));
+    }
+  }
+
+  /** What the op makes elsewhere, in the type that it has there, is copied over {@code self}. */
+  private void inPlace(Form form) {
+    var args = form.args(op.args(), Operand.Constant::new);
+    var types =
+        args.stream().map(CompositeLowering::arg).collect(ImmutableList.toImmutableList());
+    var type = (TensorType) form.def().infer(types).orElseThrow().getFirst().type();
+    var self = arguments.tensor("self");
+    // Libraries, which know no scratch memory, write over it at once.
+    boolean direct = ProductLowering.supports(form.def().name().toString());
+    boolean apart =
+        op.args().stream()
+            .skip(1)
+            .flatMap(Operand::tensors)
+            .allMatch(ref -> Moves.isApart(ref, self));
+    if (direct && !(apart && type.dtype() == self.type().dtype())) {
+      throw arguments.unsupported(arguments.name() + " of operands that it writes over");
+    }
+    var target = direct ? self : arguments.scratch().take(type);
+    steps.addAll(
+        lower(
+            rank,
+            new LocalOp(
+                op.stream(),
+                form.def(),
+                args,
+                ImmutableList.of(Optional.of(target)),
+                Optional.empty(),
+                op.name(),
+                op.span()),
+            arguments.scratch()));
+    if (!direct) {
+      copy(target, self);
     }
   }
 

@@ -146,6 +146,34 @@ final class Moves {
         one, one.offset(), without(one.type().sizes(), dim), without(one.type().strides(), dim));
   }
 
+  /** {@return a tensor with a dimension of one element more} */
+  static TensorRef unsqueeze(TensorRef ref, int dim) {
+    var type = ref.type();
+    var sizes = ImmutableLongArray.builder().addAll(type.sizes().subArray(0, dim)).add(1);
+    var strides = ImmutableLongArray.builder().addAll(type.strides().subArray(0, dim)).add(1);
+    return as(
+        ref,
+        ref.offset(),
+        sizes.addAll(type.sizes().subArray(dim, type.rank())).build(),
+        strides.addAll(type.strides().subArray(dim, type.rank())).build());
+  }
+
+  /** {@return a matrix whose rows are the columns of another one} */
+  static TensorRef transpose(TensorRef ref) {
+    var type = ref.type();
+    return as(
+        ref,
+        ref.offset(),
+        ImmutableLongArray.of(type.size(1), type.size(0)),
+        ImmutableLongArray.of(type.stride(1), type.stride(0)));
+  }
+
+  /** {@return other elements of the memory that a tensor begins in, by their distances} */
+  static TensorRef strided(
+      TensorRef ref, long start, ImmutableLongArray sizes, ImmutableLongArray strides) {
+    return as(ref, ref.offset() + start * ref.type().dtype().bytes(), sizes, strides);
+  }
+
   private static TensorRef as(
       TensorRef ref, long offset, ImmutableLongArray sizes, ImmutableLongArray strides) {
     var type = ref.type();

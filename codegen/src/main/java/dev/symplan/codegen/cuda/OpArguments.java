@@ -9,8 +9,16 @@ import dev.symplan.ir.Arg;
 import java.util.Optional;
 import java.util.function.Function;
 
-/** The arguments of a local op, by the names of its schema; others than expected are refused. */
-record OpArguments(LocalOp op) {
+/**
+ * The arguments of a local op, by the names of its schema; others than expected are refused.
+ *
+ * @param scratch memory for what its steps pass on
+ */
+record OpArguments(LocalOp op, Scratch scratch) {
+
+  OpArguments(LocalOp op) {
+    this(op, new Scratch());
+  }
 
   String name() {
     return op.def().name().toString();

@@ -25,9 +25,7 @@ final class Pointwise {
 
   static boolean supports(OpDef def) {
     var name = def.name().toString();
-    return Expressions.find(name).isPresent()
-        && !Expressions.isByRow(name)
-        && CudaExpr.mayHaveForm(Expressions.get(name).getFirst());
+    return Expressions.find(name).isPresent() && !Expressions.isByRow(name);
   }
 
   /** {@return whether an op does nothing but copy} */
@@ -54,7 +52,9 @@ final class Pointwise {
     var computed = CTypes.computed(in);
     try {
       var expr = binding.results().getFirst();
-      var text = CudaExpr.print(expr, computed, param -> operand(part, param, in, values));
+      var text =
+          SpecialText.in(
+              in, CudaExpr.print(expr, computed, param -> operand(part, param, in, values)));
       if (expr instanceof Expr.Param && in == type) {
         // Operands are rounded already.
         return text;
@@ -84,6 +84,9 @@ final class Pointwise {
       case BF16 -> "from_bf16(to_bf16((float)" + value + "))";
       case F8E4M3FN -> "from_e4m3(to_e4m3((float)" + value + "))";
       case F8E5M2 -> "from_e5m2(to_e5m2((float)" + value + "))";
+      case F8E4M3FNUZ -> "from_e4m3fnuz(to_e4m3fnuz((float)" + value + "))";
+      case F8E5M2FNUZ -> "from_e5m2fnuz(to_e5m2fnuz((float)" + value + "))";
+      case F8E8M0FNU -> "from_e8m0(to_e8m0((float)" + value + "))";
       case F64, F32 -> "(" + CTypes.computed(type) + ")" + value;
       case BOOL -> "(" + value + " != 0)";
       default ->

@@ -39,6 +39,11 @@ final class PositionKernel {
     this.vectors = vectors;
   }
 
+  /** {@return a pointer to where a tensor begins} */
+  String pointer(TensorRef ref) {
+    return memory.pointer(KernelArgument.Memory.of(rank, ref));
+  }
+
   /** {@return an element of a tensor of any type, to be moved as it is} */
   String bits(TensorRef ref, List<String> indices) {
     return element(ref, CTypes.bits(ref.type().dtype().bytes()), indices);

@@ -3,11 +3,14 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.CopyKernel.Move;
+import dev.symplan.ir.aten.BuiltinOps;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
@@ -24,11 +27,13 @@ final class PositionOps {
 
   final int rank;
   final OpArguments arguments;
+  final Scratch scratch;
   private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
 
   private PositionOps(int rank, OpArguments arguments) {
     this.rank = rank;
     this.arguments = arguments;
+    this.scratch = arguments.scratch();
   }
 
   static boolean supports(String op) {
@@ -45,6 +50,11 @@ final class PositionOps {
     if (rule == null) {
       throw arguments.unsupported();
     }
+    return lower(rank, arguments, rule);
+  }
+
+  /** {@return the steps that a rule makes} */
+  static ImmutableList<DeviceStep> lower(int rank, OpArguments arguments, Rule rule) {
     var op = new PositionOps(rank, arguments);
     rule.lower(op);
     return op.steps.build();
@@ -103,6 +113,9 @@ final class PositionOps {
     for (var overload : List.of("", ".msg")) {
       table.put("aten::_assert_async" + overload, PositionOps::check);
     }
+    table.put("aten::_assert_scalar", PositionOps::checkNumber);
+    // Its checks are made before anything runs.
+    table.put("aten::_assert_tensor_metadata", _ -> {});
     table.put("aten::embedding", IndexedOps::embedding);
     table.put("aten::index_select", IndexedOps::indexSelect);
     table.put("aten::gather", IndexedOps::gather);
@@ -120,6 +133,14 @@ final class PositionOps {
       table.put(name, IndexedOps::indexPut);
     }
     table.put("aten::embedding_dense_backward", IndexedOps::embeddingBackward);
+    table.putAll(ArrangedOps.TABLE);
+    table.putAll(ResampledOps.TABLE);
+    table.putAll(WindowOps.TABLE);
+    table.putAll(ConvolutionOps.TABLE);
+    table.putAll(ScatteredOps.TABLE);
+    table.putAll(MaskedOps.TABLE);
+    table.putAll(OrderedOps.TABLE);
+    table.putAll(CountedOps.TABLE);
     table.putAll(RandomNumbers.TABLE);
     return table.buildOrThrow();
   }
@@ -149,6 +170,23 @@ final class PositionOps {
     }
   }
 
+  /** Adds the steps of another op with tensors of this one. */
+  void call(String name, List<Operand> args, TensorRef result) {
+    var op = arguments.op();
+    steps.addAll(
+        LocalLowering.lower(
+            rank,
+            new LocalOp(
+                op.stream(),
+                BuiltinOps.registry().get(name),
+                ImmutableList.copyOf(args),
+                ImmutableList.of(Optional.of(result)),
+                Optional.empty(),
+                op.name(),
+                op.span()),
+            scratch));
+  }
+
   void add(DeviceStep step) {
     steps.add(step);
   }
@@ -157,7 +195,7 @@ final class PositionOps {
     steps.addAll(Moves.copy(rank, arguments, from, to));
   }
 
-  private void fill(String param) {
+  void fill(String param) {
     if (arguments.operand(param) instanceof Operand.Tensor(var ref)) {
       copy(Moves.expand(ref, arguments.result().type().sizes()), arguments.result());
     } else {
@@ -201,7 +239,7 @@ final class PositionOps {
     launch(kernel, result.type().sizes());
   }
 
-  private void triangle(String keeps) {
+  void triangle(String keeps) {
     var result = arguments.result();
     var self = arguments.tensor("self");
     var kernel = kernel(result.type().sizes());
@@ -215,7 +253,7 @@ final class PositionOps {
   }
 
   /** Moves an element of self to each position where a condition holds, and sets the others. */
-  private void moveOrSet(
+  void moveOrSet(
       PositionKernel kernel, String condition, TensorRef from, List<String> indices, Number value) {
     var result = arguments.result();
     var dtype = result.type().dtype();
@@ -233,7 +271,7 @@ final class PositionOps {
     launch(kernel, result.type().sizes());
   }
 
-  private void pad() {
+  void pad() {
     var pad = arguments.integers("pad");
     var self = arguments.tensor("self");
     var kernel = kernel(arguments.result().type().sizes());
@@ -253,7 +291,13 @@ final class PositionOps {
         inside.isEmpty() ? "true" : String.join(" && ", inside),
         self,
         indices,
-        arguments.number("value"));
+        arguments.has("value") ? arguments.number("value") : 0);
+  }
+
+  private void checkNumber() {
+    if (arguments.number("self").doubleValue() == 0) {
+      throw arguments.unsupported("%s of 0, which must not be,".formatted(arguments.name()));
+    }
   }
 
   private void check() {

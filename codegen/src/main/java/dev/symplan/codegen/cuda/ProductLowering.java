@@ -17,9 +17,12 @@ final class ProductLowering {
   private final OpArguments arguments;
   private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
 
-  private ProductLowering(int rank, OpArguments arguments) {
+  private final TensorRef result;
+
+  private ProductLowering(int rank, OpArguments arguments, TensorRef result) {
     this.rank = rank;
     this.arguments = arguments;
+    this.result = result;
   }
 
   static boolean supports(String op) {
@@ -29,13 +32,42 @@ final class ProductLowering {
           "aten::bmm",
           "aten::bmm.dtype",
           "aten::addmm",
+          "aten::addmm.dtype",
           "aten::baddbmm",
+          "aten::baddbmm.dtype",
+          "aten::_int_mm",
           "aten::_scaled_mm",
           "aten::_grouped_mm" ->
           true;
-      default -> false;
+      default -> ShapedProducts.supports(op);
     };
   }
+
+  /**
+   * {@return the steps for a part of an op that is a product: {@code beta · self + alpha · left ·
+   * right}, or without {@code self} the product alone}
+   *
+   * @param result two-dimensional, or with a dimension of batches as all operands have it
+   */
+  static ImmutableList<DeviceStep> product(
+      int rank,
+      OpArguments arguments,
+      TensorRef left,
+      TensorRef right,
+      TensorRef result,
+      Optional<Addend> addend) {
+    var lowering = new ProductLowering(rank, arguments, result);
+    if (addend.isPresent()) {
+      var added = addend.get();
+      lowering.added(left, right, added.self(), added.alpha(), added.beta());
+    } else {
+      lowering.product(left, right);
+    }
+    return lowering.steps.build();
+  }
+
+  /** What a product is added to, and the factors of both. */
+  record Addend(TensorRef self, double alpha, double beta) {}
 
   /**
    * {@return the steps of a rank for a product}
@@ -43,10 +75,13 @@ final class ProductLowering {
    * @throws UnsupportedOnGpu when BLAS cannot do it
    */
   static ImmutableList<DeviceStep> lower(int rank, OpArguments arguments) {
-    var lowering = new ProductLowering(rank, arguments);
+    if (ShapedProducts.supports(arguments.name())) {
+      return new ShapedProducts(rank, arguments).lower();
+    }
+    var lowering = new ProductLowering(rank, arguments, arguments.result());
     switch (arguments.name()) {
-      case "aten::addmm" -> lowering.added("mat1", "mat2");
-      case "aten::baddbmm" -> lowering.added("batch1", "batch2");
+      case "aten::addmm", "aten::addmm.dtype" -> lowering.added("mat1", "mat2");
+      case "aten::baddbmm", "aten::baddbmm.dtype" -> lowering.added("batch1", "batch2");
       case "aten::_scaled_mm" -> lowering.scaled();
       case "aten::_grouped_mm" -> lowering.grouped();
       default -> lowering.product(arguments.tensor("self"), arguments.tensor("mat2"));
@@ -56,43 +91,49 @@ final class ProductLowering {
 
   private void product(TensorRef left, TensorRef right) {
     if (left.type().size(left.type().rank() - 1) == 0) {
-      steps.addAll(PositionOps.fill(rank, arguments, arguments.result(), 0));
+      steps.addAll(PositionOps.fill(rank, arguments, result, 0));
     } else {
-      product(left, right, 1, 0, arguments.result(), Optional.empty());
+      product(left, right, 1, 0, result, Optional.empty());
     }
   }
 
   /** {@code beta · self + alpha · left · right}. */
   private void added(String left, String right) {
-    double beta = arguments.number("beta").doubleValue();
-    double alpha = arguments.number("alpha").doubleValue();
-    var result = arguments.result();
-    var self = Moves.expand(arguments.tensor("self"), result.type().sizes());
-    if (alpha == 0 || arguments.tensor(left).type().size(result.type().rank() - 1) == 0) {
+    added(
+        arguments.tensor(left),
+        arguments.tensor(right),
+        arguments.tensor("self"),
+        arguments.number("alpha").doubleValue(),
+        arguments.number("beta").doubleValue());
+  }
+
+  private void added(TensorRef left, TensorRef right, TensorRef given, double alpha, double beta) {
+    var self = Moves.expand(given, result.type().sizes());
+    if (alpha == 0 || left.type().size(result.type().rank() - 1) == 0) {
       // cuBLASLt multiplies by an alpha of 0, which makes NaN of infinite factors.
       if (result.type().numel() > 0) {
-        addPlain(arguments.tensor(left), arguments.tensor(right), alpha, beta, self);
+        addPlain(left, right, alpha, beta, self);
       }
     } else if (beta == 0) {
-      product(arguments.tensor(left), arguments.tensor(right), alpha, 0, result, Optional.empty());
+      product(left, right, alpha, 0, result, Optional.empty());
     } else if (!isForBlas(result)
-        || !isForBlas(arguments.tensor(left))
-        || !isForBlas(arguments.tensor(right))) {
-      product(arguments.tensor(left), arguments.tensor(right), alpha, beta, self, Optional.empty());
+        || !isForBlas(left)
+        || !isForBlas(right)) {
+      product(left, right, alpha, beta, self, Optional.empty());
     } else if (isBias(self) && beta == 1) {
       product(
-          arguments.tensor(left),
-          arguments.tensor(right),
+          left,
+          right,
           alpha,
           0,
           result,
           Optional.of(Address.of(rank, self)));
     } else if (isAddend(self)) {
-      product(arguments.tensor(left), arguments.tensor(right), alpha, beta, self, Optional.empty());
+      product(left, right, alpha, beta, self, Optional.empty());
     } else {
       steps.addAll(Moves.copy(rank, arguments, self, result));
       product(
-          arguments.tensor(left), arguments.tensor(right), alpha, beta, result, Optional.empty());
+          left, right, alpha, beta, result, Optional.empty());
     }
   }
 
@@ -102,7 +143,7 @@ final class ProductLowering {
     int dims = type.rank();
     int along = byColumns() ? dims - 2 : dims - 1;
     int across = byColumns() ? dims - 1 : dims - 2;
-    return type.dtype() == arguments.result().type().dtype()
+    return type.dtype() == result.type().dtype()
         // BLAS has no epilogues in f64.
         && type.dtype() != DType.F64
         && type.stride(across) == 0
@@ -114,7 +155,7 @@ final class ProductLowering {
   /** Whether it lies as the result does, so that it need not be there first. */
   private boolean isAddend(TensorRef self) {
     int first = self.type().rank() - 2;
-    return self.type().dtype() == arguments.result().type().dtype()
+    return self.type().dtype() == result.type().dtype()
         && (byColumns()
             ? leads(self.type(), first, first + 1)
             : leads(self.type(), first + 1, first));
@@ -122,7 +163,7 @@ final class ProductLowering {
 
   /** Whether the result is column-major, rather than row-major. */
   private boolean byColumns() {
-    var type = arguments.result().type();
+    var type = result.type();
     int first = type.rank() - 2;
     boolean byColumns = leads(type, first, first + 1);
     if (!byColumns && !leads(type, first + 1, first)) {
@@ -136,7 +177,7 @@ final class ProductLowering {
     var type = ref.type();
     boolean known =
         switch (type.dtype()) {
-          case F32, F64, F16, BF16 -> type.dtype() == arguments.result().type().dtype();
+          case F32, F64, F16, BF16 -> type.dtype() == result.type().dtype();
           default -> false;
         };
     int first = type.rank() - 2;
@@ -146,7 +187,7 @@ final class ProductLowering {
   /** Each element by itself, for what BLAS does not take. */
   private void addPlain(
       TensorRef left, TensorRef right, double alpha, double beta, TensorRef addend) {
-    var dtype = arguments.result().type().dtype();
+    var dtype = result.type().dtype();
     var type = CTypes.computed(dtype);
     steps.add(
         plain(
@@ -185,9 +226,9 @@ final class ProductLowering {
     var bias =
         arguments
             .optionalTensor("bias")
-            .map(given -> Moves.expand(given, arguments.result().type().sizes()));
+            .map(given -> Moves.expand(given, result.type().sizes()));
     bias.ifPresent(arguments::checkComputes);
-    if (arguments.result().type().numel() == 0) {
+    if (result.type().numel() == 0) {
       return;
     }
     var plain =
@@ -210,7 +251,6 @@ final class ProductLowering {
   /** BLAS has the transposed result, which is column-major, of the transposed operands. */
   private DeviceStep.Product scaled(
       TensorRef left, TensorRef right, Optional<Address> bias, DeviceStep otherwise) {
-    var result = arguments.result();
     var onto = lines(result, 0, false);
     return new DeviceStep.Product(
         arguments.op().stream(),
@@ -237,7 +277,6 @@ final class ProductLowering {
 
   /** Whether tensor cores multiply such 8-bit floats, stored so, and with so precise sums. */
   private boolean isForTensorCores(TensorRef left, TensorRef right) {
-    var result = arguments.result();
     boolean fromShort =
         List.of(left, right).stream()
                 .allMatch(
@@ -266,7 +305,7 @@ final class ProductLowering {
   /** Whether a bias has one number for each column, of the result's type. */
   private boolean isForTensorCores(TensorRef bias) {
     var type = bias.type();
-    return type.dtype() == arguments.result().type().dtype()
+    return type.dtype() == result.type().dtype()
         && type.dtype() != DType.F32
         && type.stride(1) == 1
         && (type.stride(0) == 0 || type.size(0) == 1)
@@ -293,7 +332,7 @@ final class ProductLowering {
   private boolean isOfLines(String param, int dim) {
     var scale = arguments.tensor(param);
     var type = scale.type();
-    long lines = arguments.result().type().size(dim);
+    long lines = result.type().size(dim);
     return type.rank() == 2
         && type.numel() == lines
         && type.size(dim) == lines
@@ -316,7 +355,7 @@ final class ProductLowering {
   private void grouped() {
     if (!arguments.has("offs")) {
       product(arguments.tensor("self"), arguments.tensor("mat2"));
-    } else if (arguments.result().type().numel() > 0) {
+    } else if (result.type().numel() > 0) {
       steps.add(GroupedProduct.of(arguments).step(rank, arguments));
     }
   }
@@ -325,7 +364,7 @@ final class ProductLowering {
   private TensorRef scale(String param, int dim) {
     var scale = arguments.tensor(param);
     var type = scale.type();
-    var sizes = arguments.result().type().sizes();
+    var sizes = result.type().sizes();
     if (type.numel() != 1
         && (type.rank() != 2 || type.size(1 - dim) != 1 || type.size(dim) != sizes.get(dim))) {
       throw arguments.unsupported("%s with a %s of %s".formatted(arguments.name(), param, type));
@@ -339,7 +378,6 @@ final class ProductLowering {
       TensorRef right,
       String type,
       BiFunction<PositionKernel, List<String>, String> element) {
-    var result = arguments.result();
     arguments.checkComputes(result);
     arguments.checkComputes(left);
     arguments.checkComputes(right);
@@ -367,7 +405,6 @@ final class ProductLowering {
       double beta,
       TensorRef addend,
       Optional<Address> bias) {
-    var result = arguments.result();
     if (result.type().numel() == 0) {
       return;
     }

@@ -1,11 +1,15 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Choosing;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.RandomSeeds;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.PositionOps.Rule;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import java.util.List;
 import java.util.Optional;
 
@@ -65,10 +69,14 @@ final class RandomNumbers {
   private final TensorRef target;
 
   private RandomNumbers(PositionOps op, TensorRef target) {
+    this(op, target, op.kernel(target.type().sizes()));
+  }
+
+  private RandomNumbers(PositionOps op, TensorRef target, PositionKernel kernel) {
     this.op = op;
     this.arguments = op.arguments;
     this.target = target;
-    this.kernel = op.kernel(target.type().sizes());
+    this.kernel = kernel;
     kernel.function(PHILOX);
   }
 
@@ -92,6 +100,10 @@ final class RandomNumbers {
     table.put("aten::uniform_", op -> self(op).uniform());
     table.put("aten::exponential", op -> result(op).exponential());
     table.put("aten::exponential_", op -> self(op).exponential());
+    for (var form : List.of("", ".generator")) {
+      table.put("aten::randperm" + form, RandomNumbers::permutation);
+    }
+    table.put("aten::multinomial", RandomNumbers::samples);
     table.put("aten::dropout", op -> result(op).dropOut(Optional.empty()));
     table.put("aten::native_dropout", RandomNumbers::nativeDropout);
     table.put("prims::inductor_seed", op -> result(op).fill("(long long)bits(drawn)"));
@@ -214,6 +226,93 @@ final class RandomNumbers {
   private void seededIntegers() {
     seedOfInductor();
     set(integersFrom(arguments.integer("low")));
+  }
+
+  /** In the order of random keys. */
+  private static void permutation(PositionOps op) {
+    var result = op.arguments.result();
+    op.arguments.checkComputes(result);
+    if (result.type().numel() > 0) {
+      var keys = op.scratch.take(TensorType.contiguous(DType.U64, result.type().numel()));
+      new RandomNumbers(op, keys).fill("bits(drawn)");
+      LongSort.take(op, keys, 0, false, Optional.empty(), Optional.of(result));
+    }
+  }
+
+  /**
+   * A block for each row, each of whose threads adds up a part of the weights: as many parts as the
+   * host has, so that both choose the same.
+   */
+  private static void samples(PositionOps op) {
+    var arguments = op.arguments;
+    var given = arguments.tensor("self");
+    var result = arguments.result();
+    arguments.checkComputes(given);
+    var self = given.type().rank() == 1 ? Moves.unsqueeze(given, 0) : given;
+    var to = result.type().rank() == 1 ? Moves.unsqueeze(result, 0) : result;
+    long count = self.type().size(1);
+    boolean again = arguments.flag("replacement");
+    if (result.type().numel() == 0) {
+      return;
+    }
+    var weights = op.scratch.take(self.type().contiguous().withDType(DType.F64));
+    var sizes = ImmutableLongArray.of(self.type().size(0), Choosing.PARTS);
+    var random = new RandomNumbers(op, weights, op.kernel(sizes));
+    var kernel = random.kernel;
+    random.seed();
+    kernel.once("__shared__ double sums[%s];".formatted(Choosing.PARTS));
+    kernel.line("for (long long j = i1; j < %s; j += %s) {".formatted(count, Choosing.PARTS));
+    kernel.line("  const double w = (double)%s;".formatted(kernel.value(self, List.of("i0", "j"))));
+    kernel.line("  if (!(w >= 0)) {\n    __trap();\n  }");
+    kernel.set(weights, List.of("i0", "j"), "w");
+    kernel.line("}");
+    kernel.line("__syncthreads();");
+    kernel.line("const long long part = %s;".formatted(Choosing.part(count)));
+    kernel.line("for (long long s = 0; s < %s; s++) {".formatted(to.type().size(1)));
+    kernel.line("  double sum = 0;");
+    kernel.line(
+        "  for (long long j = i1 * part; j < (i1 + 1) * part && j < %s; j++) {".formatted(count));
+    kernel.line("    sum += %s;".formatted(kernel.value(weights, List.of("i0", "j"))));
+    kernel.line("  }");
+    kernel.line("  sums[i1] = sum;");
+    kernel.line("  __syncthreads();");
+    kernel.line("  if (i1 == 0) {");
+    kernel.line("    double total = 0;");
+    kernel.line("    for (int p = 0; p < %s; p++) {".formatted(Choosing.PARTS));
+    kernel.line("      total += sums[p];");
+    kernel.line("    }");
+    kernel.line(
+        "    Drawn drawn = philox(seed, i0 * %sULL + s);".formatted(to.type().size(1)));
+    kernel.line("    double rest = (double)%s * total;".formatted(UNIFORM));
+    kernel.line("    long long last = -1;");
+    kernel.line("    bool inside = false;");
+    kernel.line("    for (int p = 0; p < %s && !inside; p++) {".formatted(Choosing.PARTS));
+    kernel.line("      if (sums[p] > 0) {");
+    kernel.line("        last = p;");
+    kernel.line("        inside = rest < sums[p];");
+    kernel.line("        rest -= inside ? 0 : sums[p];");
+    kernel.line("      }");
+    kernel.line("    }");
+    kernel.line("    if (last < 0) {\n      __trap();\n    }");
+    kernel.line("    long long at = -1;");
+    kernel.line(
+        "    for (long long j = last * part; j < (last + 1) * part && j < %s; j++) {"
+            .formatted(count));
+    kernel.line("      const double w = %s;".formatted(kernel.value(weights, List.of("i0", "j"))));
+    kernel.line("      if (w > 0) {");
+    kernel.line("        at = j;");
+    kernel.line("        rest -= w;");
+    kernel.line("        if (inside && rest < 0) {\n          break;\n        }");
+    kernel.line("      }");
+    kernel.line("    }");
+    kernel.set(to, List.of("i0", "s"), "at");
+    if (!again) {
+      kernel.set(weights, List.of("i0", "at"), "0");
+    }
+    kernel.line("  }");
+    kernel.line("  __syncthreads();");
+    kernel.line("}");
+    op.launch(kernel, sizes);
   }
 
   private static void lookUp(PositionOps op) {

@@ -61,9 +61,7 @@ final class RowOps {
 
   static boolean supports(OpDef def) {
     var name = def.name().toString();
-    return Expressions.find(name).isPresent()
-        && Expressions.isByRow(name)
-        && Expressions.get(name).stream().allMatch(CudaExpr::mayHaveForm);
+    return Expressions.find(name).isPresent() && Expressions.isByRow(name);
   }
 
   /**

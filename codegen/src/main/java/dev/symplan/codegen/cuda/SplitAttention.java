@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.AttentionLowering.Problem;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
@@ -214,7 +215,10 @@ final class SplitAttention {
         "\nstruct Args {\n%s%s};\n".formatted(memory.member(), inParts ? "  float* parts;\n" : "");
     var words = ImmutableList.<KernelArgument>builder().addAll(memory.words());
     if (inParts) {
-      words.add(new KernelArgument.Scratch(rowsOfAllHeads() * splits * stride * Float.BYTES));
+      words.add(
+          new KernelArgument.Memory(
+              Address.scratch(problem.rank(), 0),
+              rowsOfAllHeads() * splits * stride * Float.BYTES));
     }
     return new Launch(
         problem.stream(),

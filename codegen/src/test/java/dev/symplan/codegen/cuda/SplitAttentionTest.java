@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
@@ -68,7 +69,8 @@ class SplitAttentionTest {
   /** The second kernel reads what the first one left, and both say how much that is. */
   @Test
   void bothKernelsHaveTheSameScratchMemory() {
-    var scratch = new KernelArgument.Scratch(16L * 32 * (128 + 2) * Float.BYTES);
+    var scratch =
+        new KernelArgument.Memory(Address.scratch(0, 0), 16L * 32 * (128 + 2) * Float.BYTES);
     assertThat(steps("f32", 16, 16, 1, 8192, ""))
         .hasSize(2)
         .allSatisfy(step -> assertThat(((Launch) step).words()).contains(scratch));

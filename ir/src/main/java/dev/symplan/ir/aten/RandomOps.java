@@ -1,6 +1,7 @@
 package dev.symplan.ir.aten;
 
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
@@ -8,6 +9,8 @@ import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
+import java.util.Optional;
+import java.util.function.DoublePredicate;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
@@ -23,7 +26,56 @@ final class RandomOps {
   }
 
   private static Stream<OpSpec> table(String schemas, Function<OpCall, OpResult> rule) {
-    return Table.single(schemas, rule, OpTrait.SIDE_EFFECT);
+    return Table.single(schemas, call -> rule.apply(checked(call)), OpTrait.SIDE_EFFECT);
+  }
+
+  /** Refuses what no numbers can be drawn with; a number that only the caller knows may be any. */
+  private static OpCall checked(OpCall call) {
+    checkState(call);
+    switch (call.schema().name().name()) {
+      case "uniform", "uniform_" ->
+          check(
+              call,
+              "from",
+              from -> find(call, "to").map(to -> from <= to).orElse(true),
+              "at most 'to'");
+      case "exponential", "exponential_" -> check(call, "lambd", rate -> rate > 0, "above 0");
+      case "normal_functional", "normal_" -> check(call, "std", std -> std >= 0, "0 or more");
+      case "bernoulli", "bernoulli_" -> checkProbability(call);
+      default -> {}
+    }
+    return call;
+  }
+
+  private static void checkProbability(OpCall call) {
+    if (call.schema().hasParam("p")) {
+      check(call, "p", p -> p >= 0 && p <= 1, "between 0 and 1");
+    }
+  }
+
+  private static Optional<Double> find(OpCall call, String param) {
+    return call.arg(param).number().map(Number::doubleValue);
+  }
+
+  private static void check(
+      OpCall call, String param, DoublePredicate isRight, String wanted) {
+    find(call, param)
+        .filter(value -> !isRight.test(value))
+        .ifPresent(
+            value -> {
+              throw new OpTypeException("'%s' must be %s, but is %s".formatted(param, wanted, value));
+            });
+  }
+
+  /** A generator that is given as its state is a row of numbers. */
+  private static void checkState(OpCall call) {
+    if (call.schema().hasParam("generator")
+        && call.arg("generator") instanceof Arg.Ref(var state)
+        && state.isTensor()
+        && state.tensor().rank() != 1) {
+      throw new OpTypeException(
+          "the state of a generator has one dimension, but 'generator' is " + state.tensor());
+    }
   }
 
   private static Stream<OpSpec> drawing() {
@@ -105,6 +157,9 @@ final class RandomOps {
                 aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)
                 """,
                 call -> {
+                  if (!call.has("train") || call.bool("train")) {
+                    checkProbability(call);
+                  }
                   var input = Layouts.preserved(call.tensor("input"));
                   return List.of(
                       OpResult.fresh(input), OpResult.fresh(input.withDType(DType.BOOL)));
@@ -157,6 +212,7 @@ final class RandomOps {
   }
 
   private static OpResult dropped(OpCall call) {
+    checkProbability(call);
     var input = call.value("input");
     return !call.bool("train") || call.number("p") == 0
         ? ViewOps.whole(input)

@@ -1,11 +1,13 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.Choosing;
 import dev.symplan.codegen.RandomSeeds;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.host.HostCall.Value;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -152,13 +154,17 @@ final class RandomKernels {
     call.result().copyFrom(values);
   }
 
+  /** In the order of random keys. */
   private static void permutation(HostCall call) {
     var result = call.result();
     var random = random(call);
-    for (long i = 0; i < result.type().numel(); i++) {
-      long other = random.integer(i, 0, i + 1);
-      result.setLong(result.getLong(other), i);
-      result.setLong(i, other);
+    var keys = new long[Math.toIntExact(result.type().numel())];
+    Arrays.setAll(keys, random::bits);
+    var order = new Integer[keys.length];
+    Arrays.setAll(order, i -> i);
+    Arrays.sort(order, (a, b) -> Long.compareUnsigned(keys[a], keys[b]));
+    for (int i = 0; i < order.length; i++) {
+      result.setLong(order[i], i);
     }
   }
 
@@ -226,28 +232,42 @@ final class RandomKernels {
   }
 
   private static int choose(double[] weights, double uniform) {
-    double total = 0;
-    for (double weight : weights) {
-      if (!(weight >= 0)) {
-        throw new HostKernelException("the weight " + weight + " is not a probability");
+    int part = Math.toIntExact(Choosing.part(weights.length));
+    var sums = new double[Choosing.PARTS];
+    for (int i = 0; i < weights.length; i++) {
+      if (!(weights[i] >= 0)) {
+        throw new HostKernelException("the weight " + weights[i] + " is not a probability");
       }
-      total += weight;
+      sums[i / part] += weights[i];
+    }
+    double total = 0;
+    for (double sum : sums) {
+      total += sum;
     }
     double rest = uniform * total;
     int last = -1;
-    for (int i = 0; i < weights.length; i++) {
-      if (weights[i] > 0) {
-        last = i;
-        rest -= weights[i];
-        if (rest < 0) {
-          return i;
-        }
+    boolean inside = false;
+    for (int p = 0; p < sums.length && !inside; p++) {
+      if (sums[p] > 0) {
+        last = p;
+        inside = rest < sums[p];
+        rest -= inside ? 0 : sums[p];
       }
     }
     if (last < 0) {
       throw new HostKernelException("all weights are 0");
     }
-    return last;
+    int at = -1;
+    for (int i = last * part; i < Math.min(weights.length, (last + 1) * part); i++) {
+      if (weights[i] > 0) {
+        at = i;
+        rest -= weights[i];
+        if (inside && rest < 0) {
+          break;
+        }
+      }
+    }
+    return at;
   }
 
   private static void seeds(HostCall call, long count) {

@@ -44,7 +44,7 @@ final class AddressCheck {
     public String toString() {
       return switch (arena) {
         case SYMMETRIC -> "the symmetric arena";
-        case LOCAL -> "the local arena";
+        case LOCAL -> index == TensorRef.SCRATCH ? "scratch memory" : "the local arena";
         case HOST -> "the host's memory";
         case EXTERNAL_INPUT -> "input " + index;
         case EXTERNAL_OUTPUT -> "output " + index;
@@ -139,8 +139,8 @@ final class AddressCheck {
         case Launch launch -> launch.words().forEach(word -> word(launch, word));
         case HopperLaunch both -> both.launches().forEach(this::step);
         case Copy copy -> {
-          reach(copy.label(), copy.from(), copy.bytes());
-          reach(copy.label(), copy.to(), copy.bytes());
+          memory(copy.label(), copy.from(), copy.bytes());
+          memory(copy.label(), copy.to(), copy.bytes());
         }
         case CopyRows copy -> {
           reach(copy.label(), copy.from(), copy.fromExtent());
@@ -169,6 +169,13 @@ final class AddressCheck {
                   label,
                   new Address(rank, r.arena(), r.index(), r.offset()),
                   r.type().storageBytes()));
+    }
+
+    /** Memory beside the arenas is made as large as the steps say that they reach. */
+    private void memory(String label, Address address, long bytes) {
+      if (!address.isScratch() || address.rank() != rank || bytes < 0 || address.offset() < 0) {
+        reach(label, address, bytes);
+      }
     }
 
     /** An address with no bytes accesses nothing. */
@@ -207,7 +214,7 @@ final class AddressCheck {
     void word(Launch launch, KernelArgument word) {
       switch (word) {
         case KernelArgument.Memory(var address, long bytes) ->
-            reach(launch.label(), address, bytes);
+            memory(launch.label(), address, bytes);
         case KernelArgument.TensorMap map -> reach(launch.label(), map.address(), map.bytes());
         case KernelArgument.Multicast(var members, long offset, long bytes) ->
             multicast(launch.label(), members, offset, bytes);
@@ -219,7 +226,6 @@ final class AddressCheck {
         }
         case KernelArgument.Meetings(int pad) -> pad(launch.label(), pad);
         case KernelArgument.Number _,
-            KernelArgument.Scratch _,
             KernelArgument.Failure _,
             KernelArgument.Timeout _ -> {}
       }

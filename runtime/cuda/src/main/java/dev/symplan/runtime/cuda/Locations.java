@@ -38,6 +38,9 @@ final class Locations {
     if (address.rank() != rank && address.arena() != ArenaKind.SYMMETRIC) {
       throw new IllegalStateException("a peer's memory that is not symmetric: " + address);
     }
+    if (address.isScratch()) {
+      throw new IllegalStateException("only kernels and copies know memory beside the arenas");
+    }
     long offset = address.offset();
     if (address.arena().isExternal()) {
       memory.external().follow(address.arena(), address.index(), base -> use.accept(base + offset));

@@ -1,6 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
@@ -26,6 +27,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.function.LongConsumer;
 import org.bytedeco.cuda.cudart.CUfunc_st;
 import org.bytedeco.cuda.cudart.CUlaunchAttribute;
 import org.bytedeco.cuda.cudart.CUlaunchConfig;
@@ -227,8 +229,8 @@ final class Preparation {
   private void put(KernelArgument word, Launch launch, LongPointer words, int index) {
     switch (word) {
       case KernelArgument.Number(long value) -> words.put(index, value);
-      case KernelArgument.Memory(var address, long _) ->
-          locations.follow(address, at -> words.put(index, at));
+      case KernelArgument.Memory(var address, long bytes) ->
+          follow(address, bytes, at -> words.put(index, at));
       case KernelArgument.TensorMap map -> {
         var encoder = new TensorMapEncoder(check, map, launch.label());
         locations.follow(
@@ -238,19 +240,31 @@ final class Preparation {
           words.put(index, peers.multicast(members) + offset);
       case KernelArgument.Flags(int pad, int rank) -> words.put(index, peers.flags(rank, pad));
       case KernelArgument.Meetings(int pad) -> words.put(index, gpu.memory().meetings(pad));
-      case KernelArgument.Scratch(long bytes) -> {
-        workspace.reserve(bytes);
-        workspace.follow(at -> words.put(index, at));
-      }
       case KernelArgument.Failure _ ->
           words.put(index, gpu.memory().failures().watch(launch.label()));
       case KernelArgument.Timeout _ -> words.put(index, timeout.toNanos());
     }
   }
 
+  /** Calls with an address as soon as it is known, and again when it is another one. */
+  private void follow(Address address, long bytes, LongConsumer use) {
+    if (address.isScratch()) {
+      workspace.reserve(address.offset() + bytes);
+      workspace.follow(at -> use.accept(at + address.offset()));
+    } else {
+      locations.follow(address, use);
+    }
+  }
+
+  private DevicePointer pointer(Address address, long bytes) {
+    var pointer = new DevicePointer(0);
+    follow(address, bytes, pointer::moveTo);
+    return pointer;
+  }
+
   private Runnable copy(Copy copy) {
-    var from = locations.pointer(copy.from());
-    var to = locations.pointer(copy.to());
+    var from = pointer(copy.from(), copy.bytes());
+    var to = pointer(copy.to(), copy.bytes());
     var stream = gpu.stream(copy.stream());
     var call = "the copy for '%s'".formatted(copy.label());
     return () ->

@@ -296,7 +296,7 @@ final class EmulatedGpus {
     return switch (word) {
       case KernelArgument.Number(long number) -> number;
       case KernelArgument.Memory(var address, long _) -> at(address);
-      case KernelArgument.TensorMap _, KernelArgument.Scratch _ ->
+      case KernelArgument.TensorMap _ ->
           throw new IllegalArgumentException("not emulated: " + word);
       case KernelArgument.Flags(int pad, int peer) ->
           memory.get(peer).flags.address() + (long) pad * DeviceProgram.FLAGS * Integer.BYTES;

@@ -36,6 +36,7 @@ import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 
 /**
  * A plan's run on GPUs, but for the collectives, on this machine's processor: generated kernels as
@@ -55,7 +56,8 @@ final class EmulatedSession extends ExecutableSession {
   /** Whether some step has another kernel, with other bits, for GPUs that are not Hopper. */
   private boolean differs;
 
-  private MemorySegment scratch = MemorySegment.NULL;
+  /** Garbage, but for what the step before left there. */
+  private final MemorySegment scratch;
 
   private EmulatedSession(
       Executable executable,
@@ -64,6 +66,12 @@ final class EmulatedSession extends ExecutableSession {
     super(executable);
     this.kernels = kernels;
     this.steps = steps;
+    this.scratch =
+        Arena.ofAuto()
+            .allocate(
+                Math.max(1, scratchBytes(steps.stream().flatMap(List::stream).flatMap(List::stream))),
+                ALIGNMENT)
+            .fill((byte) -1);
     executable
         .ranks()
         .forEach(program -> memory.add(new EmulatedMemory(program, executable.symmetricBytes())));
@@ -349,7 +357,9 @@ final class EmulatedSession extends ExecutableSession {
         differs = true;
         run(hopper ? both.launch() : both.otherwise());
       }
-      case Copy copy -> MemorySegment.copy(at(copy.from()), 0, at(copy.to()), 0, copy.bytes());
+      case Copy copy -> 
+          MemorySegment.copy(
+              at(copy.from(), copy.bytes()), 0, at(copy.to(), copy.bytes()), 0, copy.bytes());
       case DeviceStep.CopyRows copy -> {
         for (long row = 0; row < copy.rows(); row++) {
           MemorySegment.copy(
@@ -391,9 +401,9 @@ final class EmulatedSession extends ExecutableSession {
 
   private LongStream words(KernelArgument word) {
     return switch (word) {
-      case KernelArgument.Memory(var address, long _) -> LongStream.of(at(address).address());
+      case KernelArgument.Memory(var address, long bytes) ->
+          LongStream.of(at(address, bytes).address());
       case KernelArgument.Number(long value) -> LongStream.of(value);
-      case KernelArgument.Scratch(long bytes) -> LongStream.of(scratch(bytes));
       // As emulation.hpp reads it.
       case KernelArgument.TensorMap map ->
           LongStream.concat(
@@ -415,12 +425,25 @@ final class EmulatedSession extends ExecutableSession {
     };
   }
 
-  /** Garbage, but for what the kernel before left there. */
-  private long scratch(long bytes) {
-    if (scratch.byteSize() < bytes) {
-      scratch = Arena.ofAuto().allocate(bytes, ALIGNMENT).fill((byte) -1);
-    }
-    return scratch.address();
+  private MemorySegment at(Address address, long bytes) {
+    return address.isScratch()
+        ? scratch.asSlice(address.offset(), bytes)
+        : at(address);
+  }
+
+  /** The memory beside the arenas that the steps of a program reach. */
+  private static long scratchBytes(Stream<DeviceStep> steps) {
+    return steps
+        .flatMap(step -> step.launches().stream())
+        .flatMap(launch -> launch.words().stream())
+        .mapToLong(
+            word ->
+                word instanceof KernelArgument.Memory(var address, long bytes)
+                        && address.isScratch()
+                    ? address.offset() + bytes
+                    : 0)
+        .max()
+        .orElse(0);
   }
 
   private MemorySegment at(Address address) {

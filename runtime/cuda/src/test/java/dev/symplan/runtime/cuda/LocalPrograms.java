@@ -75,7 +75,7 @@ final class LocalPrograms {
     return LongStream.range(seed, seed + count).mapToObj(MadeUpTurned::text).toList();
   }
 
-  private static String program(String inputs, String... lines) {
+  static String program(String inputs, String... lines) {
     var names = new ArrayList<String>();
     var body = new StringBuilder();
     for (var line : lines) {

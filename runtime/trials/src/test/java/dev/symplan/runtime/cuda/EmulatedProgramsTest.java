@@ -141,6 +141,31 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void sorts() {
+    check(PlacePrograms.sorts());
+  }
+
+  @Test
+  void choices() {
+    check(PlacePrograms.choices());
+  }
+
+  @Test
+  void windows() {
+    check(PlacePrograms.windows());
+  }
+
+  @Test
+  void scattered() {
+    check(PlacePrograms.scattered());
+  }
+
+  @Test
+  void shapesOfProducts() {
+    check(PlacePrograms.shapes());
+  }
+
+  @Test
   void moves() {
     check(LocalPrograms.moves());
   }

@@ -1,0 +1,218 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.PositionOps.Rule;
+import dev.symplan.ir.Arg;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/**
+ * Convolutions and their gradients, each element by itself. All are of two images: a large one,
+ * over which windows slide, and a small one with an element for each window. A transposed
+ * convolution is the gradient of the other.
+ */
+final class ConvolutionOps {
+  static final ImmutableMap<String, Rule> TABLE =
+      ImmutableMap.of(
+          "aten::convolution", ConvolutionOps::forward,
+          "aten::convolution_backward", ConvolutionOps::backward);
+
+  private final PositionOps op;
+  private final int dims;
+  private final ImmutableLongArray window;
+  private final ImmutableLongArray stride;
+  private final ImmutableLongArray padding;
+  private final ImmutableLongArray dilation;
+
+  /** Channels of a group of the small image, and of the large one. */
+  private final long outer;
+
+  private final long inner;
+
+  private ConvolutionOps(PositionOps op, TensorRef weight) {
+    this.op = op;
+    this.dims = weight.type().rank() - 2;
+    this.window = weight.type().sizes().subArray(2, dims + 2);
+    this.stride = each("stride");
+    this.padding = each("padding");
+    this.dilation = each("dilation");
+    this.outer = Math.max(1, weight.type().size(0) / op.arguments.integer("groups"));
+    this.inner = Math.max(1, weight.type().size(1));
+  }
+
+  private ImmutableLongArray each(String param) {
+    var list = op.arguments.integers(param);
+    return ImmutableLongArray.copyOf(
+        IntStream.range(0, dims).mapToLong(dim -> list.get(list.length() == 1 ? 0 : dim)));
+  }
+
+  private static void forward(PositionOps op) {
+    var weight = op.arguments.tensor("weight");
+    var input = op.arguments.tensor("input");
+    var bias = op.arguments.optionalTensor("bias");
+    var convolution = new ConvolutionOps(op, weight);
+    if (op.arguments.flag("transposed")) {
+      convolution.transpose(input, weight, op.arguments.result(), bias);
+    } else {
+      convolution.convolve(input, weight, op.arguments.result(), bias);
+    }
+  }
+
+  private static void backward(PositionOps op) {
+    var weight = op.arguments.tensor("weight");
+    var input = op.arguments.tensor("input");
+    var grad = op.arguments.tensor("grad_output");
+    var convolution = new ConvolutionOps(op, weight);
+    boolean transposed = op.arguments.flag("transposed");
+    op.arguments
+        .result(0)
+        .ifPresent(
+            result -> {
+              if (transposed) {
+                convolution.convolve(grad, weight, result, Optional.empty());
+              } else {
+                convolution.transpose(grad, weight, result, Optional.empty());
+              }
+            });
+    op.arguments
+        .result(1)
+        .ifPresent(
+            result ->
+                convolution.ofWeights(
+                    transposed ? grad : input, transposed ? input : grad, result));
+    op.arguments.result(2).ifPresent(result -> ofBias(op, grad, result));
+  }
+
+  private static void ofBias(PositionOps op, TensorRef grad, TensorRef result) {
+    var others = ImmutableList.<Arg>builder();
+    IntStream.range(0, grad.type().rank())
+        .filter(dim -> dim != 1)
+        .forEach(dim -> others.add(new Arg.Int(dim)));
+    op.call(
+        "aten::sum.dim_IntList",
+        List.of(
+            new Operand.Tensor(grad),
+            new Operand.Constant(new Arg.Seq(others.build())),
+            new Operand.Constant(new Arg.Bool(false)),
+            new Operand.Constant(Arg.None.NONE)),
+        result);
+  }
+
+  private static String type(TensorRef ref) {
+    return CTypes.computed(ref.type().dtype());
+  }
+
+  private List<String> numbered(String prefix) {
+    return IntStream.range(0, dims).mapToObj(dim -> prefix + dim).toList();
+  }
+
+  private static List<String> at(String item, String channel, List<String> place) {
+    var all = new ArrayList<>(List.of(item, channel));
+    all.addAll(place);
+    return all;
+  }
+
+  private void loop(PositionKernel kernel, String name, long count) {
+    kernel.line("for (long long %1$s = 0; %1$s < %2$s; %1$s++) {".formatted(name, count));
+  }
+
+  /** An element of the small image: the sum of its window in the channels of its group. */
+  private void convolve(
+      TensorRef large, TensorRef weight, TensorRef small, Optional<TensorRef> bias) {
+    check(large, weight, small, bias);
+    var kernel = op.kernel(small.type().sizes());
+    kernel.line("%s sum = 0;".formatted(type(small)));
+    kernel.line("const long long group = i1 / %s;".formatted(outer));
+    loop(kernel, "c", inner);
+    for (int dim = 0; dim < dims; dim++) {
+      loop(kernel, "k" + dim, window.get(dim));
+      kernel.line(
+          "const long long p%1$s = i%2$s * %3$s + k%1$s * %4$s - %5$s;"
+              .formatted(dim, dim + 2, stride.get(dim), dilation.get(dim), padding.get(dim)));
+      kernel.line(
+          "if (p%1$s < 0 || p%1$s >= %2$s) {\n  continue;\n}"
+              .formatted(dim, large.type().size(dim + 2)));
+    }
+    kernel.line(
+        "sum += %s * %s;"
+            .formatted(
+                kernel.value(
+                    large, at("i0", "(group * %s + c)".formatted(inner), numbered("p"))),
+                kernel.value(weight, at("i1", "c", numbered("k")))));
+    finish(kernel, dims + 1, small, bias);
+  }
+
+  /** An element of the large image: the sum over the windows that it is in. */
+  private void transpose(
+      TensorRef small, TensorRef weight, TensorRef large, Optional<TensorRef> bias) {
+    check(large, weight, small, bias);
+    var kernel = op.kernel(large.type().sizes());
+    kernel.line("%s sum = 0;".formatted(type(large)));
+    kernel.line("const long long group = i1 / %1$s, c = i1 %% %1$s;".formatted(inner));
+    loop(kernel, "s", outer);
+    for (int dim = 0; dim < dims; dim++) {
+      loop(kernel, "k" + dim, window.get(dim));
+      kernel.line(
+          "const long long t%1$s = i%2$s + %3$s - k%1$s * %4$s, p%1$s = t%1$s / %5$s;"
+              .formatted(dim, dim + 2, padding.get(dim), dilation.get(dim), stride.get(dim)));
+      kernel.line(
+          "if (t%1$s < 0 || t%1$s %% %2$s != 0 || p%1$s >= %3$s) {\n  continue;\n}"
+              .formatted(dim, stride.get(dim), small.type().size(dim + 2)));
+    }
+    var channel = "(group * %s + s)".formatted(outer);
+    kernel.line(
+        "sum += %s * %s;"
+            .formatted(
+                kernel.value(small, at("i0", channel, numbered("p"))),
+                kernel.value(weight, at(channel, "c", numbered("k")))));
+    finish(kernel, dims + 1, large, bias);
+  }
+
+  /** A weight's gradient is a sum over all windows, of so many terms that it is kept in f64. */
+  private void ofWeights(TensorRef large, TensorRef small, TensorRef result) {
+    check(large, result, small, Optional.empty());
+    var kernel = op.kernel(result.type().sizes());
+    kernel.line("double sum = 0;");
+    kernel.line("const long long group = i0 / %s;".formatted(outer));
+    loop(kernel, "n", large.type().size(0));
+    for (int dim = 0; dim < dims; dim++) {
+      loop(kernel, "w" + dim, small.type().size(dim + 2));
+      kernel.line(
+          "const long long p%1$s = w%1$s * %2$s + i%3$s * %4$s - %5$s;"
+              .formatted(dim, stride.get(dim), dim + 2, dilation.get(dim), padding.get(dim)));
+      kernel.line(
+          "if (p%1$s < 0 || p%1$s >= %2$s) {\n  continue;\n}"
+              .formatted(dim, large.type().size(dim + 2)));
+    }
+    kernel.line(
+        "sum += (double)%s * (double)%s;"
+            .formatted(
+                kernel.value(small, at("n", "i0", numbered("w"))),
+                kernel.value(
+                    large, at("n", "(group * %s + i1)".formatted(inner), numbered("p")))));
+    finish(kernel, dims + 1, result, Optional.empty());
+  }
+
+  private void check(
+      TensorRef large, TensorRef weight, TensorRef small, Optional<TensorRef> bias) {
+    List.of(large, weight, small).forEach(op.arguments::checkComputes);
+    bias.ifPresent(op.arguments::checkComputes);
+  }
+
+  private void finish(
+      PositionKernel kernel, int loops, TensorRef result, Optional<TensorRef> bias) {
+    kernel.line("}".repeat(loops));
+    kernel.set(
+        result,
+        kernel.indices(),
+        "(%s)sum".formatted(type(result))
+            + bias.map(own -> " + " + kernel.value(own, List.of("i1"))).orElse(""));
+    op.launch(kernel, result.type().sizes());
+  }
+}
