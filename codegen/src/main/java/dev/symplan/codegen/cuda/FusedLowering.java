@@ -6,12 +6,15 @@ import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 
 /**
  * Fused ops as one kernel: by elements where all have one shape, else by rows. Where that cannot
  * be, as few as possible in each of several kernels, one op after the other for each row: what is
- * passed on stays within one.
+ * passed on stays within one, if a block has memory for it, or else beside the arenas.
  */
 final class FusedLowering {
   private FusedLowering() {}
@@ -36,9 +39,9 @@ final class FusedLowering {
       if (!passesOn(fused, to)) {
         var parts = fused.parts().subList(from, to);
         if (parts.size() == 1) {
-          steps.addAll(LocalLowering.lower(rank, alone(fused, parts.getFirst())));
+          steps.addAll(LocalLowering.lower(rank, alone(fused, parts.getFirst(), Map.of())));
         } else {
-          steps.add(inTurn(rank, new Fused(fused.stream(), fused.rows(), parts)));
+          steps.addAll(inTurn(rank, new Fused(fused.stream(), fused.rows(), parts)));
         }
         from = to;
       }
@@ -46,12 +49,41 @@ final class FusedLowering {
     return steps.build();
   }
 
-  private static DeviceStep inTurn(int rank, Fused fused) {
+  private static ImmutableList<DeviceStep> inTurn(int rank, Fused fused) {
     try {
-      return together(rank, fused);
+      return ImmutableList.of(together(rank, fused));
     } catch (UnsupportedOnGpu e) {
-      return SharedMemoryKernel.launch(rank, fused.stream(), fused.rows(), fused.parts());
+      return fused.parts().stream().anyMatch(FusedLowering::sortsLongRows)
+              || !SharedMemoryKernel.fits(fused.rows(), fused.parts())
+          ? oneByOne(rank, fused)
+          : ImmutableList.of(
+              SharedMemoryKernel.launch(rank, fused.stream(), fused.rows(), fused.parts()));
     }
+  }
+
+  private static boolean sortsLongRows(Part part) {
+    if (!SharedMemoryKernel.sorts(part.def().name().toString())) {
+      return false;
+    }
+    var type = Parts.typeOf(Parts.argument(part, "self").orElseThrow());
+    return type.rank() > 0
+        && type.size(Parts.dims(part, type.rank()).getFirst()) > LongSort.SHORTEST;
+  }
+
+  /** A launch or more for each part, which leaves beside the arenas what it passes on. */
+  private static ImmutableList<DeviceStep> oneByOne(int rank, Fused fused) {
+    var steps = ImmutableList.<DeviceStep>builder();
+    var scratch = new Scratch();
+    Map<Operand, TensorRef> passed = new HashMap<>();
+    for (var part : fused.parts()) {
+      for (var result : part.results()) {
+        if (result instanceof Operand.Passed(var _, var type)) {
+          passed.put(result, scratch.take(type.contiguous()));
+        }
+      }
+      steps.addAll(LocalLowering.lower(rank, alone(fused, part, passed), scratch));
+    }
+    return steps.build();
   }
 
   private static DeviceStep together(int rank, Fused fused) {
@@ -72,17 +104,23 @@ final class FusedLowering {
                     .anyMatch(part -> part.args().contains(passed)));
   }
 
-  private static LocalOp alone(Fused fused, Part part) {
+  private static LocalOp alone(Fused fused, Part part, Map<Operand, TensorRef> passed) {
     return new LocalOp(
         fused.stream(),
         part.def(),
-        part.args(),
+        part.args().stream()
+            .map(
+                arg ->
+                    passed.containsKey(arg)
+                        ? new Operand.Tensor(Objects.requireNonNull(passed.get(arg)))
+                        : arg)
+            .collect(ImmutableList.toImmutableList()),
         part.results().stream()
             .map(
                 result ->
                     result instanceof Operand.Tensor(var ref)
                         ? Optional.of(ref)
-                        : Optional.<TensorRef>empty())
+                        : Optional.ofNullable(passed.get(result)))
             .collect(ImmutableList.toImmutableList()),
         Optional.empty(),
         part.name(),

@@ -105,13 +105,10 @@ final class IndexedOps {
 
   /** One thread for each row along the dimension, so that the last of equal indices counts. */
   static void scatter(PositionOps op, String source) {
-    var result = op.arguments.result();
-    var index = op.arguments.tensor("index");
-    op.copy(op.arguments.tensor("self"), result);
+    op.copy(op.arguments.tensor("self"), op.arguments.result());
+    var result = Moves.atLeastVector(op.arguments.result());
+    var index = Moves.atLeastVector(op.arguments.tensor("index"));
     int dims = result.type().rank();
-    if (dims == 0 || index.type().rank() == 0) {
-      throw op.arguments.unsupported("%s of a number".formatted(op.arguments.name()));
-    }
     int dim = op.arguments.dim("dim", dims);
     var sizes = index.type().sizes().toArray();
     long count = sizes[dim];

@@ -158,6 +158,11 @@ final class Moves {
         strides.addAll(type.strides().subArray(dim, type.rank())).build());
   }
 
+  /** {@return a tensor, a number as one of one element} */
+  static TensorRef atLeastVector(TensorRef ref) {
+    return ref.type().rank() == 0 ? unsqueeze(ref, 0) : ref;
+  }
+
   /** {@return a matrix whose rows are the columns of another one} */
   static TensorRef transpose(TensorRef ref) {
     var type = ref.type();

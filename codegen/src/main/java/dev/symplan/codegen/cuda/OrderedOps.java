@@ -150,13 +150,9 @@ final class OrderedOps {
     return Optional.of(kernel);
   }
 
-  private static TensorRef atLeastVector(TensorRef ref) {
-    return ref.type().rank() == 0 ? Moves.unsqueeze(ref, 0) : ref;
-  }
-
   /** The last of equal elements counts; a NaN stays. */
   private static void extremes(PositionOps op, String compares) {
-    var self = atLeastVector(op.arguments.tensor("self"));
+    var self = Moves.atLeastVector(op.arguments.tensor("self"));
     int dim = op.arguments.dim("dim", self.type().rank());
     rows(op, self)
         .ifPresent(
@@ -172,11 +168,11 @@ final class OrderedOps {
               var at = IndexedOps.with(kernel.indices(), dim, "at");
               op.arguments
                   .result(0)
-                  .map(OrderedOps::atLeastVector)
+                  .map(Moves::atLeastVector)
                   .ifPresent(ref -> kernel.move(ref, own, self, at));
               op.arguments
                   .result(1)
-                  .map(OrderedOps::atLeastVector)
+                  .map(Moves::atLeastVector)
                   .ifPresent(ref -> kernel.set(ref, own, "at"));
               finish(op, kernel, self, dim);
             });
@@ -190,8 +186,8 @@ final class OrderedOps {
   }
 
   private static void sums(PositionOps op) {
-    var self = atLeastVector(op.arguments.tensor("self"));
-    var result = atLeastVector(op.arguments.result());
+    var self = Moves.atLeastVector(op.arguments.tensor("self"));
+    var result = Moves.atLeastVector(op.arguments.result());
     int dim = op.arguments.dim("dim", self.type().rank());
     if (!self.type().dtype().isFloat()) {
       throw op.arguments.unsupported(

@@ -72,9 +72,18 @@ final class Pointwise {
     var operand = Parts.argument(part, param).orElseThrow();
     var from = Parts.typeOf(operand).dtype();
     var value = values.apply(operand);
+    if (Parts.typeOf(Parts.result(part)).dtype() == DType.U64 && from.isFloat() && !in.isFloat()) {
+      return unsigned(value);
+    }
     return isShort(in) && from != in
         ? rounded(in, value, CTypes.computed(from))
         : "(%s)%s".formatted(CTypes.computed(in), value);
+  }
+
+  /** {@return a float as an integer of 64 bits, which may be too large for one with a sign} */
+  private static String unsigned(String value) {
+    return "(long long)(%1$s < 0 ? (unsigned long long)(long long)%1$s : (unsigned long long)%1$s)"
+        .formatted(value);
   }
 
   /** {@return an expression as a value of a type has it, in what such values are computed with} */
@@ -89,6 +98,8 @@ final class Pointwise {
       case F8E8M0FNU -> "from_e8m0(to_e8m0((float)" + value + "))";
       case F64, F32 -> "(" + CTypes.computed(type) + ")" + value;
       case BOOL -> "(" + value + " != 0)";
+      case U64 ->
+          "(unsigned long long)" + (computed.equals("long long") ? value : unsigned(value));
       default ->
           "(%s)(%s)%s"
               .formatted(

@@ -118,6 +118,11 @@ final class ResampledOps {
         return place > 0 ? place : 0;
       }
 
+      // Not a mix where both are one element, which may be infinite.
+      __device__ __forceinline__ double mixed(double a, double b, double share, bool one) {
+        return one ? a : (1 - share) * a + share * b;
+      }
+
       __device__ __forceinline__ double part(double place, long long size) {
         const double rest = place - clamped((long long)place, size);
         return rest < 0 ? 0 : rest > 1 ? 1 : rest;
@@ -202,12 +207,14 @@ final class ResampledOps {
       indices.set(rank - 1, corner % 2 == 0 ? next.low() : next.high());
       kernel.line("value[%s] = (double)%s;".formatted(corner, kernel.value(self, indices)));
     }
-    kernel.line("const double left = (1 - down) * value[0] + down * value[2];");
-    kernel.line("const double other = (1 - down) * value[1] + down * value[3];");
+    kernel.line("const bool level = %s == %s;".formatted(low.low(), low.high()));
+    kernel.line("const bool same = %s == %s;".formatted(next.low(), next.high()));
+    kernel.line("const double left = mixed(value[0], value[2], down, level);");
+    kernel.line("const double other = mixed(value[1], value[3], down, level);");
     kernel.set(
         result,
         kernel.indices(),
-        "(%s)((1 - right) * left + right * other)"
+        "(%s)mixed(left, other, right, same)"
             .formatted(CTypes.computed(result.type().dtype())));
     op.launch(kernel, result.type().sizes());
   }

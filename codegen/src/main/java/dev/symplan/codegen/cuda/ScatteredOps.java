@@ -66,10 +66,6 @@ final class ScatteredOps {
 
   private ScatteredOps() {}
 
-  private static TensorRef atLeastVector(TensorRef ref) {
-    return ref.type().rank() == 0 ? Moves.unsqueeze(ref, 0) : ref;
-  }
-
   /** The type in which many values are added up. */
   private static DType wide(DType dtype) {
     return dtype.isFloat() && dtype.bytes() < DType.F32.bytes() ? DType.F32 : dtype;
@@ -84,8 +80,8 @@ final class ScatteredOps {
 
   private static void deposit(
       PositionOps op, TensorRef values, boolean fromTheEnd, boolean adds) {
-    var self = atLeastVector(op.arguments.tensor("self"));
-    var index = atLeastVector(op.arguments.tensor("index"));
+    var self = Moves.atLeastVector(op.arguments.tensor("self"));
+    var index = Moves.atLeastVector(op.arguments.tensor("index"));
     int dim = op.arguments.dim("dim", self.type().rank());
     if (!fromTheEnd) {
       check(op, index, self.type().size(dim));
@@ -101,13 +97,13 @@ final class ScatteredOps {
             Optional.of(self),
             indexing,
             Moves.expand(values, indexing.sizes()),
-            atLeastVector(op.arguments.result()),
+            Moves.atLeastVector(op.arguments.result()),
             adds,
             Optional.empty()));
   }
 
   private static void addAt(PositionOps op) {
-    var source = atLeastVector(op.arguments.tensor("source"));
+    var source = Moves.atLeastVector(op.arguments.tensor("source"));
     var alpha = op.arguments.number("alpha");
     if (alpha.doubleValue() == 1) {
       deposit(op, source, false, true);
@@ -128,7 +124,7 @@ final class ScatteredOps {
   }
 
   private static void copyAt(PositionOps op) {
-    deposit(op, atLeastVector(op.arguments.tensor("source")), false, false);
+    deposit(op, Moves.atLeastVector(op.arguments.tensor("source")), false, false);
   }
 
   /** Here, unlike in its relatives, negative indices count from the end. */
@@ -145,15 +141,15 @@ final class ScatteredOps {
 
   /** One thread for each row along the dimension. */
   private static void scatter(PositionOps op, String source, Combine combine, boolean withSelf) {
-    var result = atLeastVector(op.arguments.result());
-    var index = atLeastVector(op.arguments.tensor("index"));
+    var result = Moves.atLeastVector(op.arguments.result());
+    var index = Moves.atLeastVector(op.arguments.tensor("index"));
     op.arguments.checkComputes(result);
     var dtype = result.type().dtype();
     var sum =
         wide(dtype) == dtype
             ? result
             : op.scratch.take(result.type().contiguous().withDType(wide(dtype)));
-    op.copy(atLeastVector(op.arguments.tensor("self")), sum);
+    op.copy(Moves.atLeastVector(op.arguments.tensor("self")), sum);
     int dim = op.arguments.dim("dim", result.type().rank());
     boolean counts = combine == Combine.MEAN || !withSelf;
     var named = op.scratch.take(sum.type().contiguous().withDType(DType.I64));
@@ -190,7 +186,7 @@ final class ScatteredOps {
     var value =
         op.arguments.operand(source) instanceof Operand.Constant(Arg _)
             ? PositionKernel.number(dtype, op.arguments.number(source))
-            : kernel.value(atLeastVector(op.arguments.tensor(source)), own);
+            : kernel.value(Moves.atLeastVector(op.arguments.tensor(source)), own);
     kernel.line("const %s b = %s;".formatted(type, value));
     if (named.isPresent()) {
       kernel.line("const long long before = %s;".formatted(kernel.value(named.get(), to)));

@@ -65,6 +65,17 @@ final class SharedMemoryKernel {
     return kernel.build(stream, parts);
   }
 
+  /** {@return whether a block has the memory for what the parts pass on} */
+  static boolean fits(int rows, ImmutableList<Part> parts) {
+    return parts.stream()
+            .flatMap(part -> part.results().stream())
+            .filter(Operand.Passed.class::isInstance)
+            .map(Parts::typeOf)
+            .mapToLong(type -> Math.max(1, inner(type, rows)) * type.dtype().bytes())
+            .sum()
+        <= SHARED_BYTES;
+  }
+
   private View view(Operand operand) {
     return switch (operand) {
       case Operand.Tensor(var ref) -> View.of(rank, ref);
@@ -196,10 +207,7 @@ final class SharedMemoryKernel {
           "  __shared__ %s passed%s[%s];\n".formatted(CTypes.stored(dtype), entry.getKey(), count));
     }
     if (bytes > SHARED_BYTES) {
-      throw Parts.unsupported(
-          parts.getLast(),
-          "%s over a part of rows, with %s bytes of each passed on (try --no-fusion)"
-              .formatted(parts.getLast().def().name(), bytes));
+      throw new IllegalArgumentException(bytes + " bytes of a row are passed on");
     }
     var text =
         CTypes.PRELUDE

@@ -4,6 +4,8 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.PositionOps.Rule;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -183,11 +185,33 @@ final class WindowOps {
     var check = op.kernel(found.type().sizes());
     check.line("const long long at = %s;".formatted(check.value(found, check.indices())));
     check.line("if (at < 0 || at >= %s) {\n  __trap();\n}".formatted(area));
+    var outside = op.scratch.take(TensorType.contiguous(DType.I64));
+    op.fill(outside, 0);
+    markOutside(check, windows, outside);
     op.launch(check, found.type().sizes());
     var kernel = op.kernel(result.type().sizes());
     var indices = kernel.indices();
     kernel.line("double sum = 0;");
-    overElement(kernel, windows, indices);
+    kernel.line("const bool all = %s != 0;".formatted(kernel.value(outside, List.of())));
+    for (int dim = 0; dim < 2; dim++) {
+      var name = dim == 0 ? "y" : "x";
+      long count = windows.count()[dim];
+      kernel.line(
+          "const long long last%1$s = (%2$s + %3$s) / %4$s, t%1$s = %2$s + %3$s - %5$s;"
+              .formatted(
+                  name,
+                  last(indices, 2 - dim),
+                  windows.padding()[dim],
+                  windows.stride()[dim],
+                  (windows.kernel()[dim] - 1) * windows.dilation()[dim]));
+      kernel.line(
+          "const long long from%1$s = all || t%1$s < 0 ? 0 : (t%1$s + %2$s) / %3$s;"
+              .formatted(name, windows.stride()[dim] - 1, windows.stride()[dim]));
+      kernel.line(
+          "const long long end%1$s = all || last%1$s >= %2$s ? %2$s : last%1$s + 1;"
+              .formatted(name, count));
+      kernel.line("for (long long %1$s = from%1$s; %1$s < end%1$s; %1$s++) {".formatted(name));
+    }
     var window = with(indices, "y", "x");
     kernel.line(
         "sum += %s == %s * %s + %s ? (double)%s : 0;"
@@ -201,6 +225,29 @@ final class WindowOps {
     kernel.set(
         result, indices, "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
     op.launch(kernel, result.type().sizes());
+  }
+
+  /** Notes that an index is not of its window: all windows are looked through then. */
+  private static void markOutside(PositionKernel check, Windows windows, TensorRef outside) {
+    var indices = check.indices();
+    for (int dim = 0; dim < 2; dim++) {
+      check.line(
+          "const long long d%1$s = at %2$s %3$s - (%4$s * %5$s - %6$s);"
+              .formatted(
+                  dim,
+                  dim == 0 ? "/" : "%",
+                  windows.image()[1],
+                  last(indices, 2 - dim),
+                  windows.stride()[dim],
+                  windows.padding()[dim]));
+    }
+    check.line(
+        "if (d0 < 0 || d0 > %s || d1 < 0 || d1 > %s) {"
+            .formatted(
+                (windows.kernel()[0] - 1) * windows.dilation()[0],
+                (windows.kernel()[1] - 1) * windows.dilation()[1]));
+    check.set(outside, List.of(), "1");
+    check.line("}");
   }
 
   /**

@@ -4,19 +4,20 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
+import com.google.common.io.Resources;
 import dev.symplan.codegen.Lowering;
-import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.TreeMap;
-import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -86,20 +87,58 @@ class CoverageTest {
         .hasMessageContaining(line);
   }
 
+  /**
+   * A call that is refused.
+   *
+   * @param inputs of a program with the call
+   */
+  private record Refused(String what, String why, String inputs, String call) {
+    String op() {
+      return call.substring(call.indexOf("= ") + 2, call.indexOf('('));
+    }
+  }
+
+  private static List<Refused> refused() throws IOException {
+    return Resources.readLines(Resources.getResource("refused-calls.txt"), StandardCharsets.UTF_8)
+        .stream()
+        .filter(line -> !line.startsWith("#"))
+        .map(line -> Splitter.on(" | ").splitToList(line))
+        .map(row -> new Refused(row.get(0), row.get(1), row.get(2), row.get(3)))
+        .toList();
+  }
+
+  @Test
+  void refusedCallsNameTheOpAndItsLine() throws IOException {
+    for (var row : refused()) {
+      var text =
+          """
+          graph version 1
+          graph t(%s) {
+            %s
+            return a
+          }
+          """
+              .formatted(row.inputs(), row.call());
+      var plan =
+          Compiler.forTarget(Target.H200_X4)
+              .with(CompileOptions.DEFAULT.withRanks(1))
+              .compile(GraphParser.parse(new SourceFile("refused.graph", text)));
+      assertThatThrownBy(() -> DeviceLowering.lower(Lowering.lower(plan)), text)
+          .isInstanceOf(UnsupportedOnGpu.class)
+          .hasMessageContaining(row.op())
+          .hasMessageContaining("refused.graph:3");
+    }
+  }
+
   @Test
   void theDocumentsListIsRight() throws IOException {
-    var lists = new TreeMap<String, TreeSet<String>>();
-    for (var name : BuiltinOps.registry().names()) {
-      LocalLowering.family(BuiltinOps.registry().get(name.toString()))
-          .ifPresent(
-              family -> lists.computeIfAbsent(family, _ -> new TreeSet<>()).add(name.toString()));
-    }
-    var lines = new ArrayList<String>();
-    lists.forEach((family, ops) -> lines.add("| %s | %s |".formatted(family, text(ops))));
+    var lines =
+        refused().stream().map(row -> "| %s | %s |".formatted(row.what(), row.why())).toList();
     var file = ROOT.resolve("docs/cuda-ops.md");
     var text = Files.readString(file);
     int start = text.indexOf("|---|---|\n") + "|---|---|\n".length();
-    var wanted = text.substring(0, start) + String.join("\n", lines) + "\n";
+    int end = text.indexOf("\n\n## What is slow");
+    var wanted = text.substring(0, start) + String.join("\n", lines) + text.substring(Math.max(end, start - 1));
     if (Boolean.getBoolean("golden.update")) {
       Files.writeString(file, wanted);
     } else {
@@ -107,24 +146,5 @@ class CoverageTest {
           .as("docs/cuda-ops.md; if the code is right, run again with -Dgolden.update=true")
           .isEqualTo(wanted);
     }
-  }
-
-  /** Overloads in braces after their op. */
-  private static String text(TreeSet<String> ops) {
-    var overloads = new TreeMap<String, List<String>>();
-    for (var op : ops) {
-      int dot = op.indexOf('.');
-      overloads
-          .computeIfAbsent(dot < 0 ? op : op.substring(0, dot), _ -> new ArrayList<>())
-          .add(dot < 0 ? "" : op.substring(dot + 1));
-    }
-    var texts = new ArrayList<String>();
-    overloads.forEach(
-        (op, all) -> {
-          var named = all.stream().filter(overload -> !overload.isEmpty()).toList();
-          var bare = op.startsWith("aten::") ? op.substring("aten::".length()) : op;
-          texts.add("`" + bare + (named.isEmpty() ? "" : "." + String.join("/", named)) + "`");
-        });
-    return String.join(" ", texts);
   }
 }

@@ -93,6 +93,15 @@ final class RecipesOfIndices {
         });
     Recipes.put(
         table,
+        "masked_scatter_backward",
+        c -> {
+          var type = c.main("grad_output").tensor();
+          c.set("mask", c.sketch.tensor(DType.BOOL, type.sizes()));
+          // Room for all, as the source of the forward op has it.
+          c.set("sizes", new Arg.Seq(ImmutableList.of(new Arg.Int(type.numel()))));
+        });
+    Recipes.put(
+        table,
         "bucketize",
         c -> {
           c.main("self");

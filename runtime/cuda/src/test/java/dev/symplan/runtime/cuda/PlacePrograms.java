@@ -41,7 +41,21 @@ final class PlacePrograms {
             "v = aten::logcumsumexp(y, 1)",
             "z = aten::logcumsumexp(x, 0)",
             "w = aten::lt.Scalar(y, 0)",
-            "aa, ab = aten::sort(w, 1)"));
+            "aa, ab = aten::sort(w, 1)"),
+        // One kernel of several ops, without a long sort.
+        """
+        graph version 1
+        graph t(x: f32[3, 700], y: f32[2, 9, 1500]) {
+          a = aten::_softmax(x, 1, False)
+          b, c = aten::sort(a, 1, True)
+          d = aten::mul.Tensor(b, x)
+          e = aten::sum.dim_IntList(y, [2], True)
+          f = aten::sub.Tensor(y, e)
+          g = aten::amax(f, [1], True)
+          h = aten::sub.Tensor(f, g)
+          return c, d, h
+        }
+        """);
   }
 
   static List<String> choices() {

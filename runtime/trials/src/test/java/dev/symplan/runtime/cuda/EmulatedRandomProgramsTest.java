@@ -45,6 +45,8 @@ class EmulatedRandomProgramsTest {
         for (var finding : comparison.findings()) {
           findings.add(finding + "\n" + programs.get(i).program());
         }
+      } catch (RuntimeException e) {
+        findings.add(e + "\n" + programs.get(i).program());
       }
     }
     System.out.printf("%s programs, %s results, from seed %s%n", programs.size(), compared, SEED);
