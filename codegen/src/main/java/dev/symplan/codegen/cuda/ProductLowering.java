@@ -19,7 +19,11 @@ final class ProductLowering {
 
   private final TensorRef result;
 
-  private ProductLowering(int rank, OpArguments arguments, TensorRef result) {
+  /**
+   * @param result of one product, two-dimensional, or with a dimension of batches as all operands
+   *     have it
+   */
+  ProductLowering(int rank, OpArguments arguments, TensorRef result) {
     this.rank = rank;
     this.arguments = arguments;
     this.result = result;
@@ -44,32 +48,6 @@ final class ProductLowering {
   }
 
   /**
-   * {@return the steps for a part of an op that is a product: {@code beta · self + alpha · left ·
-   * right}, or without {@code self} the product alone}
-   *
-   * @param result two-dimensional, or with a dimension of batches as all operands have it
-   */
-  static ImmutableList<DeviceStep> product(
-      int rank,
-      OpArguments arguments,
-      TensorRef left,
-      TensorRef right,
-      TensorRef result,
-      Optional<Addend> addend) {
-    var lowering = new ProductLowering(rank, arguments, result);
-    if (addend.isPresent()) {
-      var added = addend.get();
-      lowering.added(left, right, added.self(), added.alpha(), added.beta());
-    } else {
-      lowering.product(left, right);
-    }
-    return lowering.steps.build();
-  }
-
-  /** What a product is added to, and the factors of both. */
-  record Addend(TensorRef self, double alpha, double beta) {}
-
-  /**
    * {@return the steps of a rank for a product}
    *
    * @throws UnsupportedOnGpu when BLAS cannot do it
@@ -89,7 +67,11 @@ final class ProductLowering {
     return lowering.steps.build();
   }
 
-  private void product(TensorRef left, TensorRef right) {
+  ImmutableList<DeviceStep> steps() {
+    return steps.build();
+  }
+
+  void product(TensorRef left, TensorRef right) {
     if (left.type().size(left.type().rank() - 1) == 0) {
       steps.addAll(PositionOps.fill(rank, arguments, result, 0));
     } else {
@@ -107,7 +89,7 @@ final class ProductLowering {
         arguments.number("beta").doubleValue());
   }
 
-  private void added(TensorRef left, TensorRef right, TensorRef given, double alpha, double beta) {
+  void added(TensorRef left, TensorRef right, TensorRef given, double alpha, double beta) {
     var self = Moves.expand(given, result.type().sizes());
     if (alpha == 0 || left.type().size(result.type().rank() - 1) == 0) {
       // cuBLASLt multiplies by an alpha of 0, which makes NaN of infinite factors.

@@ -4,7 +4,6 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.ProductLowering.Addend;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.Layouts;
@@ -24,6 +23,9 @@ final class ShapedProducts {
           "aten::outer",
           "aten::addmv",
           "aten::addbmm");
+
+  /** What a product is added to, and the factors of both. */
+  private record Addend(TensorRef self, double alpha, double beta) {}
 
   private final int rank;
   private final OpArguments arguments;
@@ -121,7 +123,7 @@ final class ShapedProducts {
     if (result.type().numel() == 0) {
       return;
     } else if (dims == 2) {
-      steps.addAll(ProductLowering.product(rank, arguments, a, b, result, addend));
+      matrices(a, b, result, addend);
       return;
     }
     var rows = rows(a, result);
@@ -145,7 +147,7 @@ final class ShapedProducts {
       }
     }
     if (dims == 3) {
-      steps.addAll(ProductLowering.product(rank, arguments, a, b, result, addend));
+      matrices(a, b, result, addend);
       return;
     }
     for (long i = 0; i < result.type().size(0); i++) {
@@ -157,6 +159,15 @@ final class ShapedProducts {
           addend.map(
               own -> new Addend(Moves.select(own.self(), 0, index), own.alpha(), own.beta())));
     }
+  }
+
+  private void matrices(
+      TensorRef left, TensorRef right, TensorRef result, Optional<Addend> addend) {
+    var lowering = new ProductLowering(rank, arguments, result);
+    addend.ifPresentOrElse(
+        own -> lowering.added(left, right, own.self(), own.alpha(), own.beta()),
+        () -> lowering.product(left, right));
+    steps.addAll(lowering.steps());
   }
 
   /** A matrix, or matrices, with the batches of the result. */
