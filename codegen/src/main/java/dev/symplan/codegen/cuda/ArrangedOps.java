@@ -120,8 +120,7 @@ final class ArrangedOps {
     }
     for (int dim = 0; dim < rank; dim++) {
       indices.set(
-          dim,
-          rolled("i" + dim, Math.floorMod(sum[dim], size(self, dim)), size(self, dim)));
+          dim, rolled("i" + dim, Math.floorMod(sum[dim], size(self, dim)), size(self, dim)));
     }
     op.move(kernel, self, indices);
   }
@@ -176,8 +175,11 @@ final class ArrangedOps {
     var kernel = op.kernel(ImmutableLongArray.of(result.type().size(1)));
     kernel.line("long long row = 0, column = 0, next = 0;");
     kernel.line("for (; row < %s; row++) {".formatted(rows));
-    kernel.line("  const long long edge = row + %s;".formatted(Literals.integer(lower ? offset + 1 : offset)));
-    kernel.line("  const long long cut = edge < 0 ? 0 : edge > %1$s ? %1$s : edge;".formatted(columns));
+    kernel.line(
+        "  const long long edge = row + %s;"
+            .formatted(Literals.integer(lower ? offset + 1 : offset)));
+    kernel.line(
+        "  const long long cut = edge < 0 ? 0 : edge > %1$s ? %1$s : edge;".formatted(columns));
     kernel.line(
         lower
             ? "  const long long begin = 0, end = cut;"

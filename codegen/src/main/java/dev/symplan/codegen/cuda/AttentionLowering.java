@@ -187,8 +187,7 @@ final class AttentionLowering {
         ? ofBias
         : arguments
             .scratch()
-            .take(
-                TensorType.contiguous(problem.wide() ? DType.F64 : DType.F32, scores.sizes()));
+            .take(TensorType.contiguous(problem.wide() ? DType.F64 : DType.F32, scores.sizes()));
   }
 
   /** Adds up what a bias is broadcast along. */

@@ -168,8 +168,7 @@ final class CTypes {
       case U32 -> "unsigned";
       case U16 -> "unsigned short";
       case U8, BOOL, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU -> "unsigned char";
-      case C32, C64, C128 ->
-          throw new IllegalArgumentException(dtype.shortName());
+      case C32, C64, C128 -> throw new IllegalArgumentException(dtype.shortName());
     };
   }
 

@@ -208,7 +208,8 @@ final class CompositeLowering {
             .computeIfAbsent(
                 number,
                 _ ->
-                    arguments.scratch()
+                    arguments
+                        .scratch()
                         .take(seen.type().withDType(call.wide() ? DType.F64 : DType.F32)))
         : memory(seen.source());
   }

@@ -142,8 +142,7 @@ final class ConvolutionOps {
     kernel.line(
         "sum += %s * %s;"
             .formatted(
-                kernel.value(
-                    large, at("i0", "(group * %s + c)".formatted(inner), numbered("p"))),
+                kernel.value(large, at("i0", "(group * %s + c)".formatted(inner), numbered("p"))),
                 kernel.value(weight, at("i1", "c", numbered("k")))));
     finish(kernel, dims + 1, small, bias);
   }
@@ -194,13 +193,11 @@ final class ConvolutionOps {
         "sum += (double)%s * (double)%s;"
             .formatted(
                 kernel.value(small, at("n", "i0", numbered("w"))),
-                kernel.value(
-                    large, at("n", "(group * %s + i1)".formatted(inner), numbered("p")))));
+                kernel.value(large, at("n", "(group * %s + i1)".formatted(inner), numbered("p")))));
     finish(kernel, dims + 1, result, Optional.empty());
   }
 
-  private void check(
-      TensorRef large, TensorRef weight, TensorRef small, Optional<TensorRef> bias) {
+  private void check(TensorRef large, TensorRef weight, TensorRef small, Optional<TensorRef> bias) {
     List.of(large, weight, small).forEach(op.arguments::checkComputes);
     bias.ifPresent(op.arguments::checkComputes);
   }

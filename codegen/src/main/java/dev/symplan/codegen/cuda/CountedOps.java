@@ -37,7 +37,8 @@ final class CountedOps {
     kernel.line(
         "  sum += %s;".formatted(weights.map(ref -> kernel.value(ref, List.of("j"))).orElse("1")));
     kernel.line("}\n}");
-    kernel.set(result, kernel.indices(), "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
+    kernel.set(
+        result, kernel.indices(), "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
     op.launch(kernel, result.type().sizes());
   }
 
@@ -71,7 +72,8 @@ final class CountedOps {
         "  const long long bin = (long long)((x - low) * %s / (high - low));".formatted(bins));
     kernel.line("  sum += (bin < %1$s ? bin : %1$s) == i0;".formatted(bins - 1));
     kernel.line("}\n}");
-    kernel.set(result, kernel.indices(), "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
+    kernel.set(
+        result, kernel.indices(), "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
     op.launch(kernel, result.type().sizes());
   }
 
@@ -80,8 +82,7 @@ final class CountedOps {
     kernel.line(
         Indices.of("", "[[maybe_unused]] const long long s", "flat", self.type().sizes())
             .stripTrailing());
-    var indices =
-        IntStream.range(0, self.type().rank()).mapToObj(dim -> "s" + dim).toList();
+    var indices = IntStream.range(0, self.type().rank()).mapToObj(dim -> "s" + dim).toList();
     kernel.line("const double x = (double)%s;".formatted(kernel.value(self, indices)));
   }
 }

@@ -164,9 +164,7 @@ final class IndexedOps {
     var indices = op.arguments.tensor("indices");
     boolean byFrequency = op.arguments.flag("scale_grad_by_freq");
     var sum =
-        byFrequency
-            ? op.scratch.take(result.type().contiguous().withDType(DType.F64))
-            : result;
+        byFrequency ? op.scratch.take(result.type().contiguous().withDType(DType.F64)) : result;
     deposit(
         op,
         new Deposit(

@@ -221,8 +221,7 @@ final class LocalLowering {
   /** What the op makes elsewhere, in the type that it has there, is copied over {@code self}. */
   private void inPlace(Form form) {
     var args = form.args(op.args(), Operand.Constant::new);
-    var types =
-        args.stream().map(CompositeLowering::arg).collect(ImmutableList.toImmutableList());
+    var types = args.stream().map(CompositeLowering::arg).collect(ImmutableList.toImmutableList());
     var type = (TensorType) form.def().infer(types).orElseThrow().getFirst().type();
     var self = arguments.tensor("self");
     // Libraries, which know no scratch memory, write over it at once.

@@ -53,7 +53,8 @@ final class LongSort {
     /** {@return the index of the element that comes at a place of a row} */
     String at(PositionKernel kernel, String row, String place, long count) {
       var pointer = kernel.pointer(items);
-      return index.formatted("((const Item*)%s)[%s * %s + %s]".formatted(pointer, row, count, place));
+      return index.formatted(
+          "((const Item*)%s)[%s * %s + %s]".formatted(pointer, row, count, place));
     }
   }
 
@@ -149,15 +150,15 @@ final class LongSort {
     kernel.line("const long long first = i0 %% %s * %s;".formatted(tiles, RUN));
     kernel.line("const long long row = i0 / %s;".formatted(tiles));
     kernel.line(
-        "const int length = %1$s - first < %2$s ? (int)(%1$s - first) : %2$s;".formatted(count, RUN));
+        "const int length = %1$s - first < %2$s ? (int)(%1$s - first) : %2$s;"
+            .formatted(count, RUN));
     kernel.line(declareRow("row").stripTrailing());
     kernel.line("Item own = {};");
     kernel.line("if (i1 < length) {");
     kernel.line(
         "  const %s x = %s;"
             .formatted(
-                CTypes.computed(self.type().dtype()),
-                kernel.value(self, indices("(first + i1)"))));
+                CTypes.computed(self.type().dtype()), kernel.value(self, indices("(first + i1)"))));
     kernel.line(key().stripTrailing().indent(2).stripTrailing());
     var ordered = descending ? "~key" : "key";
     kernel.line(
@@ -184,11 +185,15 @@ final class LongSort {
     var sizes = ImmutableLongArray.of(rows, count);
     var kernel = op.kernel(sizes);
     kernel.function(functions());
-    kernel.line("const Item* const row = (const Item*)%s + i0 * %s;".formatted(kernel.pointer(from), count));
+    kernel.line(
+        "const Item* const row = (const Item*)%s + i0 * %s;"
+            .formatted(kernel.pointer(from), count));
     kernel.line("const Item own = row[i1];");
     kernel.line("const long long pair = i1 / %1$s * %1$s;".formatted(2 * run));
-    kernel.line("const long long middle = pair + %1$s < %2$s ? pair + %1$s : %2$s;".formatted(run, count));
-    kernel.line("const long long end = pair + %1$s < %2$s ? pair + %1$s : %2$s;".formatted(2 * run, count));
+    kernel.line(
+        "const long long middle = pair + %1$s < %2$s ? pair + %1$s : %2$s;".formatted(run, count));
+    kernel.line(
+        "const long long end = pair + %1$s < %2$s ? pair + %1$s : %2$s;".formatted(2 * run, count));
     kernel.line("const bool left = i1 < middle;");
     kernel.line("long long low = left ? middle : pair;");
     kernel.line("long long high = left ? end : middle;");

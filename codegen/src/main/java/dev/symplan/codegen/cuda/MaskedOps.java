@@ -54,7 +54,8 @@ final class MaskedOps {
     kernel.line(
         "const bool named = %s != 0;"
             .formatted(kernel.value(Moves.expand(mask, sizes), kernel.indices())));
-    kernel.line("const long long at = named ? %s - 1 : 0;".formatted(kernel.value(counts, List.of("i"))));
+    kernel.line(
+        "const long long at = named ? %s - 1 : 0;".formatted(kernel.value(counts, List.of("i"))));
     kernel.line("if (named && at >= %s) {\n  __trap();\n}".formatted(source.type().numel()));
     var from = ArrangedOps.unravel(kernel, "at", source);
     kernel.line(
@@ -83,8 +84,7 @@ final class MaskedOps {
     kernel.line(
         "%s = %s;"
             .formatted(
-                kernel.bits(result, to),
-                kernel.bits(Moves.expand(grad, sizes), kernel.indices())));
+                kernel.bits(result, to), kernel.bits(Moves.expand(grad, sizes), kernel.indices())));
     op.launch(kernel, sizes);
   }
 

@@ -8,7 +8,6 @@ import dev.symplan.codegen.cuda.PositionOps.Rule;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import java.util.ArrayList;
-import java.util.List;
 import java.util.Optional;
 
 /** Ops that sort, search what is sorted, or keep the best of what went by. */
@@ -56,8 +55,7 @@ final class OrderedOps {
     sizes[dim] = 1;
     var kernel = op.kernel(ImmutableLongArray.copyOf(sizes));
     kernel.function(order.functions());
-    kernel.line(
-        "long long at = %s;".formatted(order.at(kernel, "i", "" + (count - 1) / 2, count)));
+    kernel.line("long long at = %s;".formatted(order.at(kernel, "i", "" + (count - 1) / 2, count)));
     var at = IndexedOps.with(kernel.indices(), dim, "at");
     if (self.type().dtype().isFloat()) {
       kernel.line("for (long long place = %s; place >= 0; place--) {".formatted(count - 1));
@@ -119,8 +117,7 @@ final class OrderedOps {
     kernel.line("while (low < high) {");
     kernel.line("  const long long half = (low + high) / 2;");
     kernel.line("  const double y = (double)%s;".formatted(kernel.value(sorted, place)));
-    kernel.line(
-        "  if (%s) {".formatted(isRight(op) ? "!(y > x)" : "!(y >= x || y != y)"));
+    kernel.line("  if (%s) {".formatted(isRight(op) ? "!(y > x)" : "!(y >= x || y != y)"));
     kernel.line("    low = half + 1;");
     kernel.line("  } else {");
     kernel.line("    high = half;");
@@ -163,7 +160,8 @@ final class OrderedOps {
               kernel.line(
                   "const auto best = %s;"
                       .formatted(
-                          kernel.value(self, IndexedOps.with(kernel.indices(), dim, "(k == 0 ? 0 : at)"))));
+                          kernel.value(
+                              self, IndexedOps.with(kernel.indices(), dim, "(k == 0 ? 0 : at)"))));
               kernel.line("at = k == 0 || x != x || x %s best ? k : at;".formatted(compares));
               var at = IndexedOps.with(kernel.indices(), dim, "at");
               op.arguments
@@ -202,8 +200,8 @@ final class OrderedOps {
               kernel.line("const double most = sum > x || sum != sum ? sum : x;");
               kernel.line("const double least = sum > x || sum != sum ? x : sum;");
               kernel.line(
-                  "sum = k == 0 || most != most || most - most != 0 ? (k == 0 ? x : least != least ? least : most)"
-                      + " : most + log1p(exp(least - most));");
+                  "sum = k == 0 || most != most || most - most != 0 ? (k == 0 ? x : least != least"
+                      + " ? least : most) : most + log1p(exp(least - most));");
               kernel.set(
                   result,
                   own,

@@ -98,8 +98,7 @@ final class Pointwise {
       case F8E8M0FNU -> "from_e8m0(to_e8m0((float)" + value + "))";
       case F64, F32 -> "(" + CTypes.computed(type) + ")" + value;
       case BOOL -> "(" + value + " != 0)";
-      case U64 ->
-          "(unsigned long long)" + (computed.equals("long long") ? value : unsigned(value));
+      case U64 -> "(unsigned long long)" + (computed.equals("long long") ? value : unsigned(value));
       default ->
           "(%s)(%s)%s"
               .formatted(

@@ -98,24 +98,15 @@ final class ProductLowering {
       }
     } else if (beta == 0) {
       product(left, right, alpha, 0, result, Optional.empty());
-    } else if (!isForBlas(result)
-        || !isForBlas(left)
-        || !isForBlas(right)) {
+    } else if (!isForBlas(result) || !isForBlas(left) || !isForBlas(right)) {
       product(left, right, alpha, beta, self, Optional.empty());
     } else if (isBias(self) && beta == 1) {
-      product(
-          left,
-          right,
-          alpha,
-          0,
-          result,
-          Optional.of(Address.of(rank, self)));
+      product(left, right, alpha, 0, result, Optional.of(Address.of(rank, self)));
     } else if (isAddend(self)) {
       product(left, right, alpha, beta, self, Optional.empty());
     } else {
       steps.addAll(Moves.copy(rank, arguments, self, result));
-      product(
-          left, right, alpha, beta, result, Optional.empty());
+      product(left, right, alpha, beta, result, Optional.empty());
     }
   }
 
@@ -206,9 +197,7 @@ final class ProductLowering {
     var left = arguments.tensor("self");
     var right = arguments.tensor("mat2");
     var bias =
-        arguments
-            .optionalTensor("bias")
-            .map(given -> Moves.expand(given, result.type().sizes()));
+        arguments.optionalTensor("bias").map(given -> Moves.expand(given, result.type().sizes()));
     bias.ifPresent(arguments::checkComputes);
     if (result.type().numel() == 0) {
       return;

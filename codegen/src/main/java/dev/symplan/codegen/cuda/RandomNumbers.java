@@ -281,8 +281,7 @@ final class RandomNumbers {
     kernel.line("    for (int p = 0; p < %s; p++) {".formatted(Choosing.PARTS));
     kernel.line("      total += sums[p];");
     kernel.line("    }");
-    kernel.line(
-        "    Drawn drawn = philox(seed, i0 * %sULL + s);".formatted(to.type().size(1)));
+    kernel.line("    Drawn drawn = philox(seed, i0 * %sULL + s);".formatted(to.type().size(1)));
     kernel.line("    double rest = (double)%s * total;".formatted(UNIFORM));
     kernel.line("    long long last = -1;");
     kernel.line("    bool inside = false;");

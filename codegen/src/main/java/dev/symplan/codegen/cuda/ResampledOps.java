@@ -44,7 +44,8 @@ final class ResampledOps {
     for (int dims = 1; dims <= 3; dims++) {
       for (var mode : List.of("reflect", "replicate")) {
         var name =
-            "aten::%s_pad%sd".formatted(mode.equals("reflect") ? "reflection" : "replication", dims);
+            "aten::%s_pad%sd"
+                .formatted(mode.equals("reflect") ? "reflection" : "replication", dims);
         table.put(name, op -> make(op, "self", padding(op, "padding", mode)));
         table.put(name + "_backward", op -> gradient(op, padding(op, "padding", mode)));
       }
@@ -214,8 +215,7 @@ final class ResampledOps {
     kernel.set(
         result,
         kernel.indices(),
-        "(%s)mixed(left, other, right, same)"
-            .formatted(CTypes.computed(result.type().dtype())));
+        "(%s)mixed(left, other, right, same)".formatted(CTypes.computed(result.type().dtype())));
     op.launch(kernel, result.type().sizes());
   }
 
@@ -253,9 +253,7 @@ final class ResampledOps {
     kernel.line("sum += %s(double)%s;".formatted(weight, kernel.value(grad, indices)));
     kernel.line("}".repeat(loops));
     kernel.set(
-        result,
-        kernel.indices(),
-        "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
+        result, kernel.indices(), "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
     op.launch(kernel, result.type().sizes());
   }
 }

@@ -10,7 +10,6 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import java.util.ArrayList;
-import java.util.List;
 import java.util.Optional;
 
 /**
@@ -78,8 +77,7 @@ final class ScatteredOps {
     op.launch(kernel, index.type().sizes());
   }
 
-  private static void deposit(
-      PositionOps op, TensorRef values, boolean fromTheEnd, boolean adds) {
+  private static void deposit(PositionOps op, TensorRef values, boolean fromTheEnd, boolean adds) {
     var self = Moves.atLeastVector(op.arguments.tensor("self"));
     var index = Moves.atLeastVector(op.arguments.tensor("index"));
     int dim = op.arguments.dim("dim", self.type().rank());
@@ -132,8 +130,7 @@ final class ScatteredOps {
     if (op.arguments.operand("value") instanceof Operand.Tensor(var value)) {
       deposit(op, value, true, false);
     } else {
-      var one =
-          op.scratch.take(TensorType.contiguous(op.arguments.result().type().dtype()));
+      var one = op.scratch.take(TensorType.contiguous(op.arguments.result().type().dtype()));
       op.fill(one, op.arguments.number("value"));
       deposit(op, one, true, false);
     }
@@ -150,15 +147,14 @@ final class ScatteredOps {
             ? result
             : op.scratch.take(result.type().contiguous().withDType(wide(dtype)));
     op.copy(Moves.atLeastVector(op.arguments.tensor("self")), sum);
-    int dim = op.arguments.dim("dim", result.type().rank());
-    boolean counts = combine == Combine.MEAN || !withSelf;
-    var named = op.scratch.take(sum.type().contiguous().withDType(DType.I64));
-    if (counts) {
-      op.fill(named, 0);
-    }
-    combine(op, source, combine, withSelf, index, sum, counts ? Optional.of(named) : Optional.empty());
+    var named =
+        combine == Combine.MEAN || !withSelf
+            ? Optional.of(op.scratch.take(sum.type().contiguous().withDType(DType.I64)))
+            : Optional.<TensorRef>empty();
+    named.ifPresent(ref -> op.fill(ref, 0));
+    combine(op, source, combine, withSelf, index, sum, named);
     if (combine == Combine.MEAN) {
-      divide(op, sum, named, withSelf);
+      divide(op, sum, named.orElseThrow(), withSelf);
     }
     op.copy(sum, result);
   }
@@ -195,7 +191,9 @@ final class ScatteredOps {
     kernel.set(
         sum,
         to,
-        withSelf ? "(%s)".formatted(combine.text) : "(before == 0 ? b : %s)".formatted(combine.text));
+        withSelf
+            ? "(%s)".formatted(combine.text)
+            : "(before == 0 ? b : %s)".formatted(combine.text));
     kernel.line("}");
     op.launch(kernel, ImmutableLongArray.copyOf(sizes));
   }

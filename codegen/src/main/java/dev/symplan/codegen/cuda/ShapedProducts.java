@@ -110,9 +110,7 @@ final class ShapedProducts {
         input,
         Moves.transpose(weight),
         result,
-        arguments
-            .optionalTensor("bias")
-            .map(bias -> new Addend(Moves.expand(bias, sizes), 1, 1)));
+        arguments.optionalTensor("bias").map(bias -> new Addend(Moves.expand(bias, sizes), 1, 1)));
   }
 
   /** A product of matrices for each batch, or as few as the strides permit. */

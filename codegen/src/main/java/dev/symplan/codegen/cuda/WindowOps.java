@@ -222,8 +222,7 @@ final class WindowOps {
                 last(indices, 1),
                 kernel.value(grad, window)));
     kernel.line(END);
-    kernel.set(
-        result, indices, "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
+    kernel.set(result, indices, "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
     op.launch(kernel, result.type().sizes());
   }
 
@@ -321,8 +320,7 @@ final class WindowOps {
             .formatted(
                 kernel.value(grad, with(indices, "y", "x")), divisor(op, windows, "y", "x")));
     kernel.line(END);
-    kernel.set(
-        result, indices, "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
+    kernel.set(result, indices, "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
     op.launch(kernel, result.type().sizes());
   }
 
@@ -341,8 +339,7 @@ final class WindowOps {
       var name = dim == 0 ? "y" : "x";
       var own = last(indices, 2 - dim);
       if (backward) {
-        kernel.line(
-            "for (long long %1$s = 0; %1$s < %2$s; %1$s++) {".formatted(name, count[dim]));
+        kernel.line("for (long long %1$s = 0; %1$s < %2$s; %1$s++) {".formatted(name, count[dim]));
       }
       kernel.line(
           "const long long begin%1$s = %2$s * %3$s / %4$s, end%1$s = ((%2$s + 1) * %3$s + %5$s) / %4$s;"
@@ -368,9 +365,7 @@ final class WindowOps {
             : "sum += (double)%s;".formatted(value));
     kernel.line(END);
     kernel.set(
-        result,
-        indices,
-        "(%s)(sum / elements)".formatted(CTypes.computed(result.type().dtype())));
+        result, indices, "(%s)(sum / elements)".formatted(CTypes.computed(result.type().dtype())));
     op.launch(kernel, result.type().sizes());
   }
 
@@ -386,8 +381,7 @@ final class WindowOps {
 
   private static Windows windows(PositionOps op, TensorRef image) {
     var sizes = image(image);
-    return Windows.of(
-        op, sizes, new long[] {windowCount(op, sizes, 0), windowCount(op, sizes, 1)});
+    return Windows.of(op, sizes, new long[] {windowCount(op, sizes, 0), windowCount(op, sizes, 1)});
   }
 
   /** A column for each window, and a row for each of its elements in each channel. */
@@ -398,7 +392,8 @@ final class WindowOps {
     var kernel = op.kernel(result.type().sizes());
     var indices = kernel.indices();
     long area = windows.kernel()[0] * windows.kernel()[1];
-    kernel.line("const long long row = %s, column = %s;".formatted(last(indices, 2), last(indices, 1)));
+    kernel.line(
+        "const long long row = %s, column = %s;".formatted(last(indices, 2), last(indices, 1)));
     kernel.line(
         "const long long ky = row %% %s / %s, kx = row %% %s;"
             .formatted(area, windows.kernel()[1], windows.kernel()[1]));
@@ -435,8 +430,7 @@ final class WindowOps {
     at.add("y * %s + x".formatted(windows.count()[1]));
     kernel.line("sum += (double)%s;".formatted(kernel.value(self, at)));
     kernel.line(END);
-    kernel.set(
-        result, indices, "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
+    kernel.set(result, indices, "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
     op.launch(kernel, result.type().sizes());
   }
 }

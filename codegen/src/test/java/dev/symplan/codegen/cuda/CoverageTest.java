@@ -138,7 +138,10 @@ class CoverageTest {
     var text = Files.readString(file);
     int start = text.indexOf("|---|---|\n") + "|---|---|\n".length();
     int end = text.indexOf("\n\n## What is slow");
-    var wanted = text.substring(0, start) + String.join("\n", lines) + text.substring(Math.max(end, start - 1));
+    var wanted =
+        text.substring(0, start)
+            + String.join("\n", lines)
+            + text.substring(Math.max(end, start - 1));
     if (Boolean.getBoolean("golden.update")) {
       Files.writeString(file, wanted);
     } else {

@@ -57,13 +57,13 @@ final class RandomOps {
     return call.arg(param).number().map(Number::doubleValue);
   }
 
-  private static void check(
-      OpCall call, String param, DoublePredicate isRight, String wanted) {
+  private static void check(OpCall call, String param, DoublePredicate isRight, String wanted) {
     find(call, param)
         .filter(value -> !isRight.test(value))
         .ifPresent(
             value -> {
-              throw new OpTypeException("'%s' must be %s, but is %s".formatted(param, wanted, value));
+              throw new OpTypeException(
+                  "'%s' must be %s, but is %s".formatted(param, wanted, value));
             });
   }
 

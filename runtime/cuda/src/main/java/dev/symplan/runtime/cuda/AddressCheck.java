@@ -225,9 +225,7 @@ final class AddressCheck {
           pad(launch.label(), pad);
         }
         case KernelArgument.Meetings(int pad) -> pad(launch.label(), pad);
-        case KernelArgument.Number _,
-            KernelArgument.Failure _,
-            KernelArgument.Timeout _ -> {}
+        case KernelArgument.Number _, KernelArgument.Failure _, KernelArgument.Timeout _ -> {}
       }
     }
 

@@ -69,7 +69,8 @@ final class EmulatedSession extends ExecutableSession {
     this.scratch =
         Arena.ofAuto()
             .allocate(
-                Math.max(1, scratchBytes(steps.stream().flatMap(List::stream).flatMap(List::stream))),
+                Math.max(
+                    1, scratchBytes(steps.stream().flatMap(List::stream).flatMap(List::stream))),
                 ALIGNMENT)
             .fill((byte) -1);
     executable
@@ -357,7 +358,7 @@ final class EmulatedSession extends ExecutableSession {
         differs = true;
         run(hopper ? both.launch() : both.otherwise());
       }
-      case Copy copy -> 
+      case Copy copy ->
           MemorySegment.copy(
               at(copy.from(), copy.bytes()), 0, at(copy.to(), copy.bytes()), 0, copy.bytes());
       case DeviceStep.CopyRows copy -> {
@@ -426,9 +427,7 @@ final class EmulatedSession extends ExecutableSession {
   }
 
   private MemorySegment at(Address address, long bytes) {
-    return address.isScratch()
-        ? scratch.asSlice(address.offset(), bytes)
-        : at(address);
+    return address.isScratch() ? scratch.asSlice(address.offset(), bytes) : at(address);
   }
 
   /** The memory beside the arenas that the steps of a program reach. */

@@ -78,16 +78,18 @@ final class PlacePrograms {
   static List<String> windows() {
     return List.of(
         program(
-            "x: f32[2, 4, 9, 8], w: f32[6, 2, 3, 2], b: f32[6], g: f32[2, 6, 4, 4], t: f32[4, 3, 3, 3]",
+            "x: f32[2, 4, 9, 8], w: f32[6, 2, 3, 2], b: f32[6], g: f32[2, 6, 4, 4], t: f32[4, 3, 3,"
+                + " 3]",
             "a = aten::convolution(x, w, b, [2, 2], [1, 1], [2, 2], False, [0, 0], 2)",
             "c = aten::convolution(x, t, None, [2, 3], [1, 0], [1, 1], True, [1, 0], 1)",
             "y = aten::convolution(x, w, None, [2, 2], [0, 0], [1, 1], False, [0, 0], 2)",
-            "d, e, f = aten::convolution_backward(y, x, w, [6], [2, 2], [0, 0], [1, 1], False, [0, 0],"
-                + " 2, [True, True, True])",
-            "h, i, j = aten::convolution_backward(c, x, t, [3], [2, 3], [1, 0], [1, 1], True, [1, 0],"
-                + " 1, [True, True, True])",
+            "d, e, f = aten::convolution_backward(y, x, w, [6], [2, 2], [0, 0], [1, 1], False, [0,"
+                + " 0], 2, [True, True, True])",
+            "h, i, j = aten::convolution_backward(c, x, t, [3], [2, 3], [1, 0], [1, 1], True, [1,"
+                + " 0], 1, [True, True, True])",
             "k, l = aten::max_pool2d_with_indices(x, [3, 2], [2, 2], [1, 1])",
-            "m = aten::max_pool2d_with_indices_backward(k, x, [3, 2], [2, 2], [1, 1], [1, 1], False, l)",
+            "m = aten::max_pool2d_with_indices_backward(k, x, [3, 2], [2, 2], [1, 1], [1, 1],"
+                + " False, l)",
             "n = aten::avg_pool2d(x, [3, 3], [2, 2], [1, 1], True, False)",
             "o = aten::avg_pool2d_backward(n, x, [3, 3], [2, 2], [1, 1], True, False, None)",
             "p = aten::_adaptive_avg_pool2d(x, [3, 5])",
@@ -95,9 +97,11 @@ final class PlacePrograms {
             "r = aten::im2col(x, [2, 3], [1, 1], [1, 0], [2, 1])",
             "s = aten::col2im(r, [9, 8], [2, 3], [1, 1], [1, 0], [2, 1])"),
         program(
-            "x: bf16[2, 3, 6, 7], v: f32[2, 3, 10], u: f32[4, 3, 3], z: f64[1, 2, 4, 5, 3], y: f64[2, 2, 2, 2, 2]",
+            "x: bf16[2, 3, 6, 7], v: f32[2, 3, 10], u: f32[4, 3, 3], z: f64[1, 2, 4, 5, 3], y:"
+                + " f64[2, 2, 2, 2, 2]",
             "a = aten::convolution(v, u, None, [1], [1], [1], False, [0], 1)",
-            "b = aten::convolution(z, y, None, [1, 1, 1], [1, 0, 1], [1, 1, 1], False, [0, 0, 0], 1)",
+            "b = aten::convolution(z, y, None, [1, 1, 1], [1, 0, 1], [1, 1, 1], False, [0, 0, 0],"
+                + " 1)",
             "c = aten::upsample_nearest2d(x, [9, 11], None, None)",
             "d = aten::upsample_nearest2d_backward(c, [9, 11], [2, 3, 6, 7], None, None)",
             "e = aten::upsample_bilinear2d(x, [9, 11], False, None, None)",
@@ -157,7 +161,8 @@ final class PlacePrograms {
   static List<String> shapes() {
     return List.of(
         program(
-            "x: f32[2, 3, 4, 5], y: f32[3, 5, 6], v: f32[5], w: bf16[7, 5], b: bf16[7], h: bf16[2, 4, 5], s: f32[6, 6]",
+            "x: f32[2, 3, 4, 5], y: f32[3, 5, 6], v: f32[5], w: bf16[7, 5], b: bf16[7], h: bf16[2,"
+                + " 4, 5], s: f32[6, 6]",
             "a = aten::matmul(x, y)",
             "c = aten::matmul(x, v)",
             "d = aten::matmul(v, y)",
