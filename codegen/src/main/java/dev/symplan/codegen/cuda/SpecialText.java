@@ -114,6 +114,13 @@ final class SpecialText {
       __device__ __forceinline__ float next_bf16(float x, float y) {
         return next_multiple(x, y, 1u << 16);
       }
+
+      __device__ __forceinline__ float next_f16(float x, float y) {
+        const half_bits bits = to_f16(x);
+        return x != x || y != y ? x + y : x == y ? y
+            : from_f16(x == 0 ? (y < 0 ? 0x8001 : 1)
+                : (half_bits)((x < y) == (x > 0) ? bits + 1 : bits - 1));
+      }
       """;
 
   private SpecialText() {}
@@ -124,6 +131,10 @@ final class SpecialText {
 
   /** {@return an expression with the functions of a type that is computed in a longer one} */
   static String in(DType dtype, String text) {
-    return dtype == DType.BF16 ? text.replace("next_number(", "next_bf16(") : text;
+    return switch (dtype) {
+      case BF16 -> text.replace("next_number(", "next_bf16(");
+      case F16 -> text.replace("next_number(", "next_f16(");
+      default -> text;
+    };
   }
 }

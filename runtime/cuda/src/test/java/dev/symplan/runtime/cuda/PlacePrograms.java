@@ -180,6 +180,11 @@ final class PlacePrograms {
             "n = aten::addbmm(s, t, y, alpha=2)",
             "z = aten::addmv(j, i, v, beta=0, alpha=3)",
             "q = aten::digamma(x)",
-            "u = aten::i0(v)"));
+            "u = aten::i0(v)",
+            "ab = aten::neg(b)",
+            "ac = aten::nextafter(b, ab)",
+            "ad = aten::to.dtype(x, torch.float16)",
+            "ae = aten::round(ad)",
+            "af = aten::nextafter(ae, ad)"));
   }
 }
