@@ -67,7 +67,10 @@ final class NoGraph {
     }
     if (!text.contains(OPERATOR)) {
       return syntax(
-          Span.ofFile(file), "the text contains no graph: no def forward(…):", PRINT_HINT);
+          Span.ofFile(file),
+          "the text contains no graph: it neither begins with 'graph version 1' nor contains def"
+              + " forward(…):",
+          PRINT_HINT);
     }
     int head = text.indexOf(HEAD);
     if (head < 0) {

@@ -233,7 +233,8 @@ class FxTextTest {
     assertThatThrownBy(() -> listings("\n"))
         .hasMessageContaining("log.txt: error[syntax]: the text contains no graph: it is empty");
     assertThatThrownBy(() -> listings("hello\n"))
-        .hasMessageContaining("log.txt: error[syntax]: the text contains no graph");
+        .hasMessageContaining(
+            "the text contains no graph: it neither begins with 'graph version 1' nor contains");
     assertThatThrownBy(() -> listings("x\n  Node[rank=0](op=placeholder, name=x)\n"))
         .hasMessageContaining("log.txt:2:3: error[unsupported]: this is a list of torch.fx nodes");
     assertThat(only(LISTING + "# call_function[target=\n")).contains("return (a,)");
