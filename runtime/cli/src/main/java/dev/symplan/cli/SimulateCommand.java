@@ -41,7 +41,8 @@ final class SimulateCommand extends ConsoleCommand {
   @Option(
       names = "--slow-gpu",
       paramLabel = "HOST:GPU*SHARE",
-      description = "Give the local work of a GPU another rate, in the same form. May be repeated.")
+      description =
+          "Give the local work of a GPU another rate, in the form of --slow-rail. May be repeated.")
   private List<String> gpus = new ArrayList<>();
 
   @Option(

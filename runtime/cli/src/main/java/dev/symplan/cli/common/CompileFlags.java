@@ -222,7 +222,7 @@ public final class CompileFlags {
   @Option(
       names = "--across-graphs",
       description = {
-        "Let ops and collectives move from one graph of a program --together into another. The plan"
+        "Let ops and collectives move from one graph of a --together program into another. The plan"
             + " can then only run as a whole."
       })
   private boolean acrossGraphs;
