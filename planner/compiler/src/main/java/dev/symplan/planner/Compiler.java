@@ -50,7 +50,7 @@ public final class Compiler {
     return new Compiler(target, newOptions, observer);
   }
 
-  /** {@return a compiler that hands what each pass made to an observer} */
+  /** {@return a compiler that hands the result of each pass to an observer} */
   public Compiler observedBy(PassObserver newObserver) {
     return new Compiler(target, options, newObserver);
   }
@@ -115,7 +115,8 @@ public final class Compiler {
   }
 
   /**
-   * {@return the plan in a plan file; of anything else, what {@link #compile(Path)} gives}
+   * {@return the plan in a plan file, or the plan that {@link #compile(Path)} makes from any other
+   * input}
    *
    * @throws dev.symplan.ir.diag.CompileException when the input or the options are wrong
    */

@@ -13,9 +13,9 @@ import java.util.stream.IntStream;
 /**
  * A plan that is ready to run, with its memory.
  *
- * <p>Fill the inputs of every rank, {@link #run}, read the outputs, as often as wanted: inputs keep
- * what is in them, but for donated ones, which must be filled again before each run; outputs are
- * good until the next run. Not thread-safe.
+ * <p>Fill the inputs of every rank, {@link #run}, and read the outputs, as often as you like.
+ * Inputs keep their contents, except for donated ones, which must be filled again before each run.
+ * Outputs are valid until the next run. Not thread-safe.
  */
 public interface Session extends AutoCloseable {
 
@@ -32,7 +32,7 @@ public interface Session extends AutoCloseable {
    * Allocates what the plan needs.
    *
    * @throws RunException when the backend is not available, lacks what the plan needs, or other
-   *     processes do not come
+   *     processes do not join in time
    */
   static Session open(Plan plan, Backend backend, SessionOptions options) {
     backend
@@ -51,7 +51,7 @@ public interface Session extends AutoCloseable {
 
   /**
    * {@return the ranks that run in this process: all, unless a launcher started a process for each.
-   * Methods that take a rank know no other}
+   * Methods that take a rank accept only these}
    */
   default ImmutableSortedSet<Integer> localRanks() {
     return ImmutableSortedSet.copyOf(IntStream.range(0, ranks()).iterator());
@@ -60,7 +60,7 @@ public interface Session extends AutoCloseable {
   /** {@return the names of the inputs of a rank's graph} */
   ImmutableList<String> inputNames(int rank);
 
-  /** {@return the same of rank 0; only stages of a pipeline have others} */
+  /** {@return the names of the inputs of rank 0; only stages of a pipeline have others} */
   default ImmutableList<String> inputNames() {
     return inputNames(0);
   }
@@ -68,21 +68,22 @@ public interface Session extends AutoCloseable {
   /** {@return the number of the outputs of a rank's graph} */
   int outputCount(int rank);
 
-  /** {@return the same of rank 0; only stages of a pipeline have others} */
+  /** {@return the number of the outputs of rank 0; only stages of a pipeline have others} */
   default int outputCount() {
     return outputCount(0);
   }
 
   /**
-   * {@return the memory of an input, to be filled: in the arena where the input is planned, else
-   * what was bound or, if nothing was, memory of the session's; empty for plain numbers}
+   * {@return the memory of an input, to be filled: in the arena where the input is planned,
+   * otherwise the memory that was bound or, if none was, the session's own; empty for plain
+   * numbers}
    */
   Optional<HostTensor> input(int rank, int index);
 
   /**
    * {@return the memory of a tensor input, by its name in the graph}
    *
-   * @throws IllegalArgumentException when no tensor input is called so
+   * @throws IllegalArgumentException when no tensor input has this name
    */
   default HostTensor input(int rank, String name) {
     int index = inputNames(rank).indexOf(name);
@@ -95,7 +96,7 @@ public interface Session extends AutoCloseable {
         .orElseThrow(() -> new IllegalArgumentException("'" + name + "' is not a tensor"));
   }
 
-  /** {@return whether the input is memory of the caller, which {@link #bindInput} may replace} */
+  /** {@return whether the input is the caller's memory, which {@link #bindInput} may replace} */
   boolean isExternalInput(int rank, int index);
 
   /**
@@ -128,17 +129,17 @@ public interface Session extends AutoCloseable {
   long alignment();
 
   /**
-   * Uses memory of the caller's for all inputs and outputs of a rank, from the next run on:
-   * directly where the plan leaves the tensor to the caller, otherwise by a copy in each run, as
-   * the {@link Signature} says. The memory must stay valid until the last run with it is over, and
-   * outputs must not overlap anything else.
+   * Uses the caller's memory for all inputs and outputs of a rank, from the next run on: directly
+   * where the plan leaves the tensor to the caller, otherwise by a copy in each run, as the {@link
+   * Signature} says. The memory must stay valid until the last run with it is over, and outputs
+   * must not overlap anything else.
    *
-   * @return what binds it again at less cost, once other memory was bound
+   * @return a binding, which binds the memory again at less cost after other memory was bound
    * @throws IllegalArgumentException when the memory does not fit the signature
    */
   Binding bind(int rank, CallerMemory memory);
 
-  /** Memory of the caller's that was bound. */
+  /** Memory of the caller that was bound. */
   @FunctionalInterface
   interface Binding {
     /**
@@ -150,22 +151,22 @@ public interface Session extends AutoCloseable {
   }
 
   /**
-   * Runs all graphs on all ranks to their ends, from the first one on.
+   * Runs all graphs on all ranks to completion, from the first one on.
    *
    * @throws RunException when a rank fails or waits too long; the session cannot be used after that
    */
   void run();
 
   /**
-   * {@return the graphs that a run executes, in this order} They are several where graphs were
+   * {@return the graphs that a run executes, in this order} There are several if graphs were
    * compiled {@code --together}, each with its own inputs and outputs.
    */
   ImmutableList<GraphSignature> graphs();
 
   /**
    * {@return the version of a graph for the smallest value of a size that is at least as large as
-   * asked for} A version runs at its own size: what lies beyond the asked one is for the caller to
-   * fill, and for the graph to leave out of its results.
+   * asked for} A version runs at its own size. The caller must fill the part beyond the requested
+   * size, and the graph must leave that part out of its results.
    *
    * @param graph the name that the graph had before it was compiled in {@code --buckets}
    * @param size the name of the size
@@ -176,17 +177,17 @@ public interface Session extends AutoCloseable {
   }
 
   /**
-   * Runs one graph on all ranks to its end. A graph that takes what others made runs directly after
-   * them, in the order in which they were given; what they hand on stays in the arenas. Any {@link
-   * GraphSignature#independent} graph may run at other times, again and again: such graphs share
-   * only inputs, and use the same memory for all else.
+   * Runs one graph on all ranks to completion. A graph that takes results of other graphs runs
+   * directly after them, in the order in which they were given; these results stay in the arenas.
+   * Any {@link GraphSignature#independent} graph may run at other times, again and again: such
+   * graphs share only inputs, and use the same memory for everything else.
    *
    * <p>Inputs of a graph may be filled at any time before it runs; donated ones, after the last
-   * other graph that does not hand anything to it. Outputs are good until an independent graph
+   * other graph that does not hand anything to it. Outputs are valid until an independent graph
    * runs. Memory is bound before an independent graph runs, or as an input of a graph that has not
    * run.
    *
-   * @throws IllegalArgumentException when no graph is called so
+   * @throws IllegalArgumentException when no graph has this name
    * @throws IllegalStateException when another graph must run before it, or {@link CallerMemory} is
    *     bound for all of several graphs
    * @throws RunException when a rank fails or waits too long; the session cannot be used after that
@@ -194,12 +195,12 @@ public interface Session extends AutoCloseable {
   void run(String graph);
 
   /**
-   * Runs an independent graph so many times, one after the other, as {@link #run(String)} does.
-   * Devices do not wait for the host between the runs, so that a loop of decoding which keeps its
-   * position, caches and tokens in inputs needs the host only at its end. Outputs are those of the
-   * last run. All processes of a session ask for the same.
+   * Runs an independent graph several times in a row, as {@link #run(String)} does. Devices do not
+   * wait for the host between the runs: a decoding loop that keeps its position, caches and tokens
+   * in inputs needs the host only at its end. Outputs are those of the last run. All processes of a
+   * session must make the same call.
    *
-   * @throws IllegalArgumentException when no graph is called so, or it is to run less than once
+   * @throws IllegalArgumentException when no graph has this name, or {@code times} is less than 1
    * @throws IllegalStateException as {@link #run(String)}, or when the graph needs results of
    *     another one, or another one needs its results
    * @throws RunException as {@link #run(String)}
@@ -207,25 +208,25 @@ public interface Session extends AutoCloseable {
   void run(String graph, int times);
 
   /**
-   * Gives up the graphs that were to take what others made: an independent one comes next. All
-   * processes of a session do the same.
+   * Abandons the graphs that have not run: the next one must be independent. All processes of a
+   * session must make the same call.
    */
   void restart();
 
   /**
-   * Runs after what the caller has put into a stream, and has the stream go on after the run, on
-   * memory that was {@linkplain #bind bound} for all ranks. It need not have ended when this
-   * returns; a backend without streams does it at once.
+   * Runs in the order of a stream: after the caller's earlier work in it, and before later work.
+   * All ranks use memory that was {@linkplain #bind bound}. The run may still be going on when this
+   * method returns; a backend without streams runs at once.
    *
-   * @param stream the device's handle of it; 0 for its default one
-   * @throws RunException as {@link #run()}; for what came after the return of an earlier run, too
+   * @param stream the device's handle of the stream; 0 for its default one
+   * @throws RunException as {@link #run()}; also for a failure of an earlier run after its return
    */
   void runIn(long stream);
 
   /**
-   * Measures how long a run takes in the steady state: on devices by their own clock, with as
-   * little of the host in it as can be, otherwise by the host's. All processes of a session ask for
-   * the same, and get the times of the slowest.
+   * Measures how long a run takes in the steady state: on devices with their own clock and as
+   * little of the host's time as possible, otherwise with the host's clock. All processes of a
+   * session must make the same call, and get the times of the slowest one.
    *
    * @param runs one after the other in each measurement
    * @param measurements at least one; another one before them is not counted
@@ -238,8 +239,8 @@ public interface Session extends AutoCloseable {
   /**
    * Measures one collective by itself, as {@link #time(int, int)} does a whole run.
    *
-   * @param label the name of the collective; it must need no barrier of another one's, be by itself
-   *     on the compute stream, and its operands be filled
+   * @param label the name of the collective. It must not need another collective's barrier, and
+   *     must run alone on the compute stream, and its operands must be filled
    * @throws RunException as {@link #run}
    * @throws UnsupportedOperationException when the backend runs nothing but whole programs
    */
@@ -248,9 +249,9 @@ public interface Session extends AutoCloseable {
   }
 
   /**
-   * Runs once, as {@link #run} does, and says when each instruction ran on the ranks of this
-   * process; of none, if the backend takes no times. That takes longer than {@link #run}. All
-   * processes of a session ask for it.
+   * Runs once, as {@link #run} does, and records when each instruction ran on the ranks of this
+   * process; the profile is empty if the backend takes no times. This takes longer than {@link
+   * #run}. All processes of a session must make the same call.
    *
    * @throws RunException as {@link #run}
    */

@@ -31,16 +31,16 @@ import java.util.function.Consumer;
  * @param overlap whether collectives may run beside compute
  * @param prefetch how many collectives may be in flight before the graph's own order starts them;
  *     empty for as many as their cost suggests
- * @param fusion whether ops that go by elements or rows may run as one kernel
+ * @param fusion whether elementwise and row-wise ops may run as one kernel
  * @param epilogues whether ops may run in the kernel of the collective before them
  * @param objective the goal where less time costs memory
- * @param reorderBudget by which part of its predicted time a balanced plan may get longer for an
+ * @param reorderBudget the fraction by which the predicted time of a balanced plan may grow for an
  *     order of the ops that needs less memory; empty to keep the given order
  * @param memoryLimit how many bytes a rank's arenas, inputs and outputs may take together; tensors
  *     move to the host's memory, or are computed again, if they would take more
  * @param acrossGraphs whether ops may move from one graph of a program into another, so that a
  *     session can only run all of them at once
- * @param backend which variants there are to choose from
+ * @param backend the variants to choose from
  * @param multicast whether collectives may go through NVLink multicast, on targets that have it
  * @param rewrites which collectives may become others: merged, or in pieces
  * @param dims values of symbolic sizes
