@@ -58,7 +58,7 @@ public interface Backend {
     return ImmutableList.of();
   }
 
-  /** {@return whether the ranks of a session may be in processes of their own} */
+  /** {@return whether each rank of a session may run in a process of its own} */
   default boolean canSpanProcesses() {
     return false;
   }
@@ -76,11 +76,11 @@ public interface Backend {
    * Prepares an executable.
    *
    * @throws RunException when memory or an op's implementation is missing, or the other processes
-   *     do not come
+   *     do not join in time
    */
   Session open(Executable executable, SessionOptions options);
 
-  /** {@return the backend called so} */
+  /** {@return the backend with this name} */
   static Optional<Backend> ofName(String name) {
     return all().filter(backend -> backend.name().equals(name)).findFirst();
   }

@@ -20,8 +20,8 @@ import java.util.OptionalInt;
  *     run, so that the session needs none for external inputs and outputs
  * @param dependentLaunches whether kernels on GPUs may begin while the kernel before them still
  *     runs, and wait for it themselves (programmatic dependent launch)
- * @param device which of the GPUs that this process sees is that of its only rank; empty for the
- *     one that the launcher implies, or the first
+ * @param device which of the GPUs that this process sees its only rank uses; empty for the one that
+ *     the launcher implies, or the first
  */
 public record SessionOptions(
     Optional<Duration> timeout,
@@ -34,7 +34,7 @@ public record SessionOptions(
     OptionalInt device) {
 
   /**
-   * The backend's timeout, and what the environment says of processes; no multicast; products by
+   * The backend's timeout, and what the environment says about processes; no multicast; products by
    * the fastest algorithms; kernels that begin as early as they may.
    */
   public static final SessionOptions DEFAULT =
