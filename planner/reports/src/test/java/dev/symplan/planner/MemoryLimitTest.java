@@ -124,7 +124,7 @@ class MemoryLimitTest {
           a = aten::mm(x, w)
           b = aten::mm(a, x)
           e = aten::expand_as(s, w)
-          c = aten::add.Tensor(b, e)
+          c = aten::mm(b, e)
           d = aten::mm(c, x)
           return d
         }
