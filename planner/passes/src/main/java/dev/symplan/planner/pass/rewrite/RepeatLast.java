@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass.rewrite;
 
+import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
@@ -16,11 +16,12 @@ import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import dev.symplan.planner.pass.analysis.IntLists;
+import java.util.Arrays;
 import java.util.BitSet;
-import java.util.HashMap;
-import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Lets elementwise ops repeat elements themselves, which they do anyway where operands have fewer
@@ -33,9 +34,8 @@ import java.util.function.UnaryOperator;
  * read it that have the right result then, too.
  */
 public final class RepeatLast extends GraphPass {
-  private static final ImmutableSet<OpDef> EXPANSIONS =
-      ImmutableSet.of(
-          BuiltinOps.registry().get("aten::expand"), BuiltinOps.registry().get("aten::expand_as"));
+  private static final OpDef EXPAND = BuiltinOps.registry().get("aten::expand");
+  private static final OpDef EXPAND_AS = BuiltinOps.registry().get("aten::expand_as");
 
   public RepeatLast() {
     super("repeat_last", facts(), facts());
@@ -43,41 +43,48 @@ public final class RepeatLast extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return context.options().fusion() ? state.mapGraphs(own -> new Search(own).run()) : state;
+    return context.options().fusion()
+        ? state.mapGraphs(
+            own -> own.hasOp(RepeatLast::expands) ? new Search(own).run() : own.graph())
+        : state;
+  }
+
+  private static boolean expands(OpDef def) {
+    return def == EXPAND || def == EXPAND_AS;
   }
 
   private static final class Search extends GraphSearch {
     private final BitSet returned = new BitSet();
 
     /** By value, the ops that take it. */
-    private final IntLists readers;
+    private final Supplier<IntLists> readers = Suppliers.memoize(this::readers);
 
-    /** By value, what it repeats, with the type that it gets. */
-    private final Map<Integer, Value> few = new HashMap<>();
+    /** By id, what a value repeats, with the type that it gets; null where that is nothing else. */
+    private final @Nullable Value[] few;
 
-    /** Ops whose results may be few elements. */
-    private final BitSet free = new BitSet();
+    /** Ops whose results must stay as they are. */
+    private final BitSet kept = new BitSet();
 
     /** Ops that read few elements for many. */
     private final BitSet taking = new BitSet();
 
     Search(Analyses own) {
       super(own);
+      this.few = new @Nullable Value[graph.valueCount()];
       graph.outputValues().forEach(value -> returned.set(value.id()));
+    }
+
+    private IntLists readers() {
       var reads = new IntLists.Builder();
       for (int i = 0; i < ops.size(); i++) {
         for (var operand : ops.get(i).operands()) {
           reads.add(operand.id(), i);
         }
-        free.set(i, PureOps.isElementwise(ops.get(i), aliases));
       }
-      this.readers = reads.build(graph.valueCount());
+      return reads.build(graph.valueCount());
     }
 
     Graph run() {
-      if (ops.stream().noneMatch(op -> EXPANSIONS.contains(op.def()))) {
-        return graph;
-      }
       do {
         follow();
       } while (keepMany());
@@ -86,21 +93,30 @@ public final class RepeatLast extends GraphPass {
 
     /** {@return what a value repeats; the value if that is nothing else} */
     private Value few(Value value) {
-      return few.getOrDefault(value.id(), value);
+      @Nullable Value own = few[value.id()];
+      return own == null ? value : own;
     }
 
     private void follow() {
-      few.clear();
+      Arrays.fill(few, null);
       taking.clear();
       for (int i = 0; i < ops.size(); i++) {
         var op = ops.get(i);
-        if (EXPANSIONS.contains(op.def())) {
-          shown(op).ifPresent(value -> few.put(op.result().id(), value));
-        } else if (PureOps.isElementwise(op, aliases)
-            && op.operands().stream().anyMatch(value -> few.containsKey(value.id()))) {
+        if (expands(op.def())) {
+          shown(op).ifPresent(value -> few[op.result().id()] = value);
+        } else if (readsMany(op) && PureOps.isElementwise(op, aliases)) {
           take(i);
         }
       }
+    }
+
+    private boolean readsMany(Op op) {
+      for (var operand : op.operands()) {
+        if (few[operand.id()] != null) {
+          return true;
+        }
+      }
+      return false;
     }
 
     /** {@return the tensor of at least one dimension whose elements an op shows repeatedly} */
@@ -123,13 +139,12 @@ public final class RepeatLast extends GraphPass {
       var whole = op.result().tensor();
       if (type.filter(whole::equals).isPresent()) {
         taking.set(index);
-      } else if (free.get(index)
+      } else if (!kept.get(index)
           && type.filter(own -> own.rank() > 0 && isRepeatedIn(own, whole)).isPresent()) {
         taking.set(index);
         var made = op.result();
-        few.put(
-            made.id(),
-            new Value(made.id(), made.name(), type.get(), made.span(), made.annotated()));
+        few[made.id()] =
+            new Value(made.id(), made.name(), type.get(), made.span(), made.annotated());
       }
     }
 
@@ -163,7 +178,7 @@ public final class RepeatLast extends GraphPass {
       for (int i = ops.size() - 1; i >= 0; i--) {
         var op = ops.get(i);
         if (taking.get(i) && isFew(op) && !isReadAsFew(op.result())) {
-          free.clear(i);
+          kept.set(i);
           taking.clear(i);
           changed = true;
         }
@@ -172,15 +187,15 @@ public final class RepeatLast extends GraphPass {
     }
 
     private boolean isFew(Op op) {
-      return few.containsKey(op.result().id());
+      return few[op.result().id()] != null;
     }
 
     private boolean isReadAsFew(Value value) {
       if (returned.get(value.id())) {
         return false;
       }
-      for (int r = 0; r < readers.size(value.id()); r++) {
-        if (!taking.get(readers.get(value.id(), r))) {
+      for (int r = 0; r < readers.get().size(value.id()); r++) {
+        if (!taking.get(readers.get().get(value.id(), r))) {
           return false;
         }
       }
