@@ -154,8 +154,8 @@ public final class CollectivesTable {
         epilogue.
       - `two_shot` can do so if the number of rows is a multiple of the number of ranks. Each rank stores the rows that it
         reduces to all ranks, and they meet. Then each takes all rows through the ops, from its own result. That saves
-        the launch only, so a result of more than 4 MiB has a kernel of its own for the ops. Whether it gains has not been
-        measured.
+        the launch only, so a result of more than 4 MiB has a kernel of its own for the ops. In 8 MLP blocks of
+        128 tokens, it gained between nothing and 2 %.
       - `two_shot_push` can do so for as many rows, too. A rank takes the rows of its own slice through the ops while it
         sends them to its peers, and then theirs as they arrive. No rank meets another.
       - The ops are the step right after the collective, and one of them reads all of the result, row by row. A row is a
