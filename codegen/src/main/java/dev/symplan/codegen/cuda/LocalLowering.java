@@ -214,6 +214,10 @@ final class LocalLowering {
     if (Pointwise.copies(def) && sources.size() == 1 && Moves.isSame(sources.getFirst(), result)) {
       copy(sources.getFirst(), result);
     } else if (result.type().numel() > 0) {
+      if (OneShape.clash(ImmutableList.of(part)).isPresent()) {
+        // The part may have the name of another op, which is not in place.
+        throw arguments.unsupported(arguments.name() + " over what else is read or written");
+      }
       steps.add(ElementwiseKernel.launch(rank, op.stream(), ImmutableList.of(part)));
     }
   }
