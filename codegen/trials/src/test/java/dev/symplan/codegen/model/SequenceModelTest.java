@@ -24,6 +24,10 @@ class SequenceModelTest {
     return collective(Kind.ALL_REDUCE, Variant.ONE_SHOT, operand, result);
   }
 
+  private static Collective scatter(String operand, String result) {
+    return collective(Kind.REDUCE_SCATTER, Variant.ONE_SHOT, operand, result);
+  }
+
   private static Collective push(String operand, String result) {
     return collective(Kind.ALL_GATHER, Variant.PUSH, operand, result);
   }
@@ -137,6 +141,18 @@ class SequenceModelTest {
         new Read("c"),
         reduce("c", "d").with(new Read("d"), new Read("b")));
     unsafe(new Write("a"), reduce("a", "b").with(new Read("b"), new Write("a")), new Read("a"));
+  }
+
+  @Test
+  void epiloguesOfSharesRunBeforeTheEnd() {
+    safe(
+        "epilogue-share",
+        "Ops between what a reduce_scatter gives a rank and its end, and the all_gather of it.",
+        new Write("a"),
+        scatter("a", "b").with(new Read("b"), new Write("c")),
+        push("c", "d"),
+        new Read("d"));
+    unsafe(new Write("a"), scatter("a", "b").with(new Read("b"), new Write("a")), new Read("a"));
   }
 
   @Test

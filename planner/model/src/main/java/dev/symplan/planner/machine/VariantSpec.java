@@ -87,15 +87,29 @@ public record VariantSpec(
   }
 
   /**
-   * {@return whether its kernel can take what it reduces on through other ops: each rank has all of
-   * it in the end, in an order that the kernel chooses}
+   * {@return whether its kernel can take its result on through other ops, in an order that the
+   * kernel chooses}
    */
   public boolean takesEpilogues() {
-    return kind == Kind.ALL_REDUCE
-        && (variant == Variant.ONE_SHOT
-            || variant == Variant.ONE_SHOT_PUSH
-            || variant == Variant.TWO_SHOT
-            || variant == Variant.TWO_SHOT_PUSH);
+    return switch (variant) {
+      case ONE_SHOT -> mayTakeEpilogues(kind);
+      case ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH -> kind == Kind.ALL_REDUCE;
+      case LOCAL,
+          PUSH,
+          COPY_ENGINE,
+          MULTIMEM,
+          MULTIMEM_ONE_SHOT,
+          NCCL_SYMM,
+          NCCL_CE,
+          NCCL,
+          CUSTOM ->
+          false;
+    };
+  }
+
+  /** {@return whether some variant of a kind takes what it reduces on through other ops} */
+  public static boolean mayTakeEpilogues(Kind kind) {
+    return kind == Kind.ALL_REDUCE || kind == Kind.REDUCE_SCATTER;
   }
 
   /**

@@ -247,6 +247,34 @@ class EmulatedCollectivesTest {
     check(plan);
   }
 
+  /** Each rank takes the rows that it gets through the ops. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3})
+  void epiloguesOfShares(int ranks) {
+    for (var shape : List.of("bf16[%s, 64]", "f32[%s, 100]", "f16[%s, 3, 520]")) {
+      var type = shape.formatted(5 * ranks);
+      var width = type.replaceAll(".* |]", "");
+      var dtype = type.substring(0, type.indexOf('['));
+      var residual = program.input(shape.formatted(5));
+      var weight = program.input("%s[%s]".formatted(dtype, width));
+      var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(program.input(type)));
+      var sum =
+          program.collective(
+              "reduce_scatter_tensor(%s, \"sum\", %s, \"g\")".formatted(half, ranks));
+      var added = program.op("aten::add.Tensor(%s, %s)".formatted(residual, sum));
+      program.output(added);
+      program.output(program.norm(added, weight));
+      program.output(program.op("aten::flip(%s, [0])".formatted(sum)));
+    }
+    var plan = plan(ranks, Kind.REDUCE_SCATTER, Variant.ONE_SHOT);
+    assertThat(plan.forRank(0).collectives()).allMatch(CollectivePlan::hasEpilogue);
+    var steps = DeviceLowering.lower(Lowering.lower(plan)).getFirst().steps();
+    assertThat(steps.stream().flatMap(step -> step.launches().stream()))
+        .filteredOn(launch -> !launch.shares().isEmpty())
+        .hasSize(3);
+    check(plan);
+  }
+
   /** Slices that one block takes in two turns, and that two blocks take; and others. */
   @ParameterizedTest
   @CsvSource({"TWO_SHOT, 2", "TWO_SHOT, 3", "TWO_SHOT_PUSH, 2", "TWO_SHOT_PUSH, 3"})

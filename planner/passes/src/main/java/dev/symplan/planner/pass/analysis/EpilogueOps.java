@@ -6,7 +6,6 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Rows;
-import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.VariantSpec;
@@ -28,7 +27,7 @@ public record EpilogueOps(long bytes, long reducedBytes, long rows, boolean stor
 
   /** {@return whether a collective is of the kind that can have an epilogue} */
   public static boolean mayFollow(Collective collective) {
-    return collective.kind() == Kind.ALL_REDUCE && collective.operands().size() == 1;
+    return VariantSpec.mayTakeEpilogues(collective.kind()) && collective.operands().size() == 1;
   }
 
   /** {@return for each collective, the ops behind it that could run in its kernel} */
