@@ -27,9 +27,9 @@ import org.junit.jupiter.api.Test;
 
 class RewriteOptionsTest {
   private static final RewriteOptions BUCKET =
-      new RewriteOptions(Mode.AUTO, Mode.OFF, Mode.OFF, Mode.OFF);
+      new RewriteOptions(Mode.AUTO, Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF);
   private static final RewriteOptions CHUNK =
-      new RewriteOptions(Mode.OFF, Mode.AUTO, Mode.OFF, Mode.OFF);
+      new RewriteOptions(Mode.OFF, Mode.AUTO, Mode.OFF, Mode.OFF, Mode.OFF);
 
   private static final String TWO_SMALL =
       """
@@ -126,7 +126,7 @@ class RewriteOptionsTest {
               return s
             }
             """,
-            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r", "s");
     assertThat(only(plan).action()).isEqualTo(Action.APART);
     assertThat(only(plan).reason()).isEqualTo(Reason.NEEDED_EARLIER);
@@ -148,7 +148,7 @@ class RewriteOptionsTest {
               return s
             }
             """,
-            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r", "s");
     assertThat(only(plan).reason()).isEqualTo(Reason.DEPENDENT);
   }
@@ -170,7 +170,7 @@ class RewriteOptionsTest {
               return r, s, t, u
             }
             """,
-            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r", "s", "t", "u");
     assertThat(plan.rewrites())
         .allMatch(rewrite -> rewrite.reason() == Reason.OTHER_KIND)
@@ -183,7 +183,7 @@ class RewriteOptionsTest {
   void aVariantForcedByNameLeavesItsCollectiveAlone() {
     var options =
         CompileOptions.DEFAULT
-            .withRewrites(new RewriteOptions(Mode.ON, Mode.ON, Mode.OFF, Mode.OFF))
+            .withRewrites(new RewriteOptions(Mode.ON, Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF))
             .withVariants(ImmutableMap.of("s", Variant.NCCL));
     var plan = plan(TWO_SMALL, options);
     assertThat(collectives(plan)).containsExactly("r", "s");
@@ -219,7 +219,9 @@ class RewriteOptionsTest {
     assertThat(only(plan).reason()).isEqualTo(Reason.MEMORY);
     assertThat(
             collectives(
-                plan(LONG_LIVED, new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF))))
+                plan(
+                    LONG_LIVED,
+                    new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF))))
         .containsExactly("g+h");
   }
 
@@ -266,7 +268,7 @@ class RewriteOptionsTest {
               return p
             }
             """,
-            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF));
     // The third could join on ranks 0 and 2, but not on the others.
     for (int rank = 0; rank < 4; rank++) {
       assertThat(plan.forRank(rank).collectives()).hasSize(2);
@@ -288,7 +290,7 @@ class RewriteOptionsTest {
 
   @Test
   void aLargeProductIsReducedInPieces() {
-    var plan = plan(PRODUCT, new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF));
+    var plan = plan(PRODUCT, new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF));
     var rewrite = only(plan);
     assertThat(rewrite.action()).isEqualTo(Action.CHUNKED);
     assertThat(collectives(plan)).hasSize(rewrite.pieces()).startsWith("r_0", "r_1");
@@ -350,7 +352,7 @@ class RewriteOptionsTest {
               return r, y
             }
             """,
-            new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF));
+            new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r");
     assertThat(plan.rewrites()).isEmpty();
   }

@@ -5,6 +5,7 @@ import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Weights;
 import dev.symplan.runtime.check.Reference;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.InputNeeds;
 import dev.symplan.runtime.tensor.SeededInputs;
@@ -22,13 +23,40 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
     return data.isPresent() ? "the case's inputs" : "inputs from seed " + seed;
   }
 
-  /** Fills the inputs of the ranks of this process. */
+  /**
+   * Fills the inputs of the ranks of this process.
+   *
+   * @throws RunException when ranks of this process get different values of an input that the plan
+   *     relies on to be the same on all ranks
+   */
   void fill() {
     if (data.isPresent()) {
       data.get().fillInputs(session, plan, weights);
     } else {
       makeUp();
     }
+    plan.replicated().forEach(this::checkReplicated);
+  }
+
+  private void checkReplicated(String name) {
+    int first = -1;
+    Optional<HostTensor> same = Optional.empty();
+    for (int rank : session.localRanks()) {
+      int index = session.inputNames(rank).indexOf(name);
+      var tensor = index < 0 ? Optional.<HostTensor>empty() : session.input(rank, index);
+      if (same.isEmpty()) {
+        same = tensor;
+        first = rank;
+      } else if (tensor.isPresent() && !isSame(tensor.get(), same.get())) {
+        throw new RunException(
+            "input '%s' differs between ranks %s and %s, but the plan was made with --replicated %s"
+                .formatted(name, first, rank, name));
+      }
+    }
+  }
+
+  private static boolean isSame(HostTensor a, HostTensor b) {
+    return a.contiguous().memory().mismatch(b.contiguous().memory()) < 0;
   }
 
   private void makeUp() {
@@ -44,11 +72,12 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
 
   private void makeUp(HostTensor tensor, int rank, int index) {
     var graph = plan.forRank(rank).graph();
+    var name = session.inputNames(rank).get(index);
     SeededInputs.fill(
         tensor,
         seed,
-        rank,
-        session.inputNames(rank).get(index),
+        plan.replicated().contains(name) ? 0 : rank,
+        name,
         InputNeeds.of(graph, graph.inputs().get(index)));
   }
 

@@ -115,6 +115,13 @@ public final class PlanFile {
       RewriteJson.write(json, rewrite);
     }
     json.writeEndArray();
+    if (!plan.replicated().isEmpty()) {
+      json.writeArrayFieldStart("replicated");
+      for (var name : plan.replicated()) {
+        json.writeString(name);
+      }
+      json.writeEndArray();
+    }
     json.writeArrayFieldStart("program");
     for (var line : programText(plan).split("\n", -1)) {
       json.writeString(line);

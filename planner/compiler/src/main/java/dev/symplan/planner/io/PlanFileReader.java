@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.google.common.base.CharMatcher;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
@@ -166,12 +167,27 @@ final class PlanFileReader {
         size(root.get("symmetric")),
         root.get("digest").text(),
         root.get("rewrites").list(PlanFileReader::rewrite),
+        replicated(root, program.graphs()),
         reordering(root.get("reordering")),
         frontier(root.get("frontier")),
         root.find("least_bytes")
             .map(field -> OptionalLong.of(field.integer()))
             .orElseGet(OptionalLong::empty),
         ImmutableList.of());
+  }
+
+  /** Files without the field are of plans that rely on no such inputs. */
+  private static ImmutableSet<String> replicated(Json root, List<Graph> graphs) {
+    var names = ImmutableSet.<String>builder();
+    for (var field : root.find("replicated").map(Json::items).orElse(ImmutableList.of())) {
+      var name = field.text();
+      if (graphs.stream()
+          .noneMatch(graph -> graph.inputs().stream().anyMatch(in -> in.name().equals(name)))) {
+        throw field.wrong("no graph has an input '%s'".formatted(name), "");
+      }
+      names.add(name);
+    }
+    return names.build();
   }
 
   /** Files without the field are of plans whose ranks fill the target's hosts. */

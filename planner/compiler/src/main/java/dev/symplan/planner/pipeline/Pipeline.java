@@ -106,6 +106,8 @@ public final class Pipeline {
           // Fewer collectives first: what is left may be worth splitting.
           .add(RewriteSearch.bucket(DRAFT))
           .add(RewriteSearch.chunk(DRAFT))
+          // An all_reduce in pieces runs beside its product, and has its rows in several tensors.
+          .add(RewriteSearch.sequenceParallel(DRAFT))
           // Last, so that merged collectives and pieces become hierarchical, too.
           .add(RewriteSearch.hierarchies(DRAFT))
           // Rewrites change how long tensors live, and so which order is best.

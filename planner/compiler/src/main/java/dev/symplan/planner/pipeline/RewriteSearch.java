@@ -14,6 +14,7 @@ import dev.symplan.planner.pass.rewrite.ChunkProducts;
 import dev.symplan.planner.pass.rewrite.FoldLayouts;
 import dev.symplan.planner.pass.rewrite.Hierarchy;
 import dev.symplan.planner.pass.rewrite.Rewriter;
+import dev.symplan.planner.pass.rewrite.SequenceParallel;
 import dev.symplan.planner.pass.select.ForcedVariants;
 import dev.symplan.planner.plan.Frontier;
 import dev.symplan.planner.plan.OrderDecision.Figures;
@@ -42,8 +43,11 @@ final class RewriteSearch extends GraphPass {
   /** Which collectives became several within NVLink domains and across them, and which did not. */
   static final Fact<ImmutableList<Rewrite>> HIERARCHIES = Fact.lasting("hierarchies");
 
+  /** Behind which collectives ops run on shares of the rows, and behind which they do not. */
+  static final Fact<ImmutableList<Rewrite>> SHARED_ROWS = Fact.lasting("shared rows");
+
   private static final ImmutableList<Fact<ImmutableList<Rewrite>>> DECISIONS =
-      ImmutableList.of(LAYOUTS, BUCKETS, CHUNKS, HIERARCHIES);
+      ImmutableList.of(LAYOUTS, BUCKETS, CHUNKS, SHARED_ROWS, HIERARCHIES);
 
   /** Drafts that were not taken, though the caller allows them. */
   private static final Fact<ImmutableList<GraphState>> DROPPED = Fact.lasting("dropped drafts");
@@ -73,6 +77,10 @@ final class RewriteSearch extends GraphPass {
 
   static RewriteSearch chunk(ImmutableList<GraphPass> draft) {
     return new RewriteSearch("chunk", new ChunkProducts(), CHUNKS, draft);
+  }
+
+  static RewriteSearch sequenceParallel(ImmutableList<GraphPass> draft) {
+    return new RewriteSearch("sequence_parallel", new SequenceParallel(), SHARED_ROWS, draft);
   }
 
   static RewriteSearch hierarchies(ImmutableList<GraphPass> draft) {

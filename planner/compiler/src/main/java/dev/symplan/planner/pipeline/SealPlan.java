@@ -17,6 +17,7 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.PlanDigest;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Rewrite;
+import dev.symplan.planner.plan.Rewrite.Action;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
@@ -36,6 +37,7 @@ public final class SealPlan extends ProgramPass {
           RewriteSearch.LAYOUTS,
           RewriteSearch.BUCKETS,
           RewriteSearch.CHUNKS,
+          RewriteSearch.SHARED_ROWS,
           RewriteSearch.HIERARCHIES,
           FitMemory.GIVEN_UP);
 
@@ -91,6 +93,12 @@ public final class SealPlan extends ProgramPass {
     var topology = context.groups().topology();
     var planOfRank = GraphChoice.indices(context.graphOfRank());
     var slowest = slowest(stages);
+    var rewrites =
+        REWRITES.stream()
+            .flatMap(fact -> stages.stream().flatMap(stage -> stage.get(fact).stream()))
+            .collect(toImmutableList());
+    boolean shares =
+        rewrites.stream().anyMatch(rewrite -> rewrite.action() == Action.SEQUENCE_PARALLEL);
     return new Plan(
         context.graphOfRank().getFirst().name(),
         context.target(),
@@ -103,9 +111,8 @@ public final class SealPlan extends ProgramPass {
         symmetric,
         PlanDigest.of(
             topology.unlike(context.target()), symmetric.bytes(), groups, rankPlans, planOfRank),
-        REWRITES.stream()
-            .flatMap(fact -> stages.stream().flatMap(stage -> stage.get(fact).stream()))
-            .collect(toImmutableList()),
+        rewrites,
+        shares ? context.options().replicated() : ImmutableSet.of(),
         slowest.get(OrderSearch.ORDER),
         slowest.get(OrderSearch.FRONTIER),
         stages.size() == 1 ? slowest.get(FitMemory.LEAST) : OptionalLong.empty(),

@@ -346,6 +346,7 @@ final class PlanEdits {
         symmetric,
         digest,
         plan.rewrites(),
+        plan.replicated(),
         plan.reordering(),
         plan.frontier(),
         plan.least(),

@@ -184,6 +184,7 @@ public final class PlanMutator {
         symmetric,
         plan.digest(),
         plan.rewrites(),
+        plan.replicated(),
         plan.reordering(),
         plan.frontier(),
         plan.least(),

@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
@@ -119,12 +120,14 @@ public final class RandomPrograms {
 
   /**
    * {@return the compiler's plan of a random program under random options} Collectives between
-   * hosts may have phases, which add in another order than the program's.
+   * hosts may have phases, which add in another order than the program's. Ops may run on shares of
+   * the rows, which one rank's model cannot compare with all rows.
    */
   static Plan plan(long seed) {
-    var hierarchical = Mode.values()[(int) (seed % 3)];
-    boolean phases = onTwoHosts(seed) && hierarchical != Mode.OFF;
-    return (phases ? plan(seed, hierarchical) : planned(seed)).plan();
+    var hierarchical = onTwoHosts(seed) ? Mode.values()[(int) (seed % 3)] : Mode.OFF;
+    var shares = seed % 4 == 3 ? Mode.ON : Mode.OFF;
+    boolean alike = hierarchical == Mode.OFF && shares == Mode.OFF;
+    return (alike ? planned(seed) : plan(seed, hierarchical, shares)).plan();
   }
 
   /**
@@ -132,14 +135,14 @@ public final class RandomPrograms {
    * graphs, and every fifth may be for two hosts}
    */
   public static Planned planned(long seed) {
-    return PLANNED.computeIfAbsent(seed, s -> plan(s, Mode.OFF));
+    return PLANNED.computeIfAbsent(seed, s -> plan(s, Mode.OFF, Mode.OFF));
   }
 
   private static boolean onTwoHosts(long seed) {
     return seed % 5 == 2;
   }
 
-  private static Planned plan(long seed, Mode hierarchical) {
+  private static Planned plan(long seed, Mode hierarchical, Mode shares) {
     var random = new Random(seed);
     var options =
         CompileOptions.DEFAULT
@@ -159,7 +162,8 @@ public final class RandomPrograms {
             modes[random.nextInt(3)],
             modes[random.nextInt(3)],
             modes[random.nextInt(3)],
-            hierarchical);
+            hierarchical,
+            shares);
     var objective = Objective.values()[random.nextInt(Objective.values().length)];
     var prefetch = random.nextInt(3) > 0 ? OptionalInt.empty() : OptionalInt.of(random.nextInt(3));
     var usual =
@@ -167,12 +171,20 @@ public final class RandomPrograms {
             .withReorderBudget(budget)
             .withRewrites(rewrites)
             .withObjective(objective)
+            .withReplicated(inputs(program))
             .withPrefetch(prefetch);
     return new Planned(
         program,
         seed % 5 == 3
             ? inLeastMemory(program, target, usual)
             : plan(program, target, usual, onTwoHosts(seed)));
+  }
+
+  private static ImmutableSet<String> inputs(Program program) {
+    return program.graphs().stream()
+        .flatMap(graph -> graph.inputs().stream())
+        .map(Value::name)
+        .collect(ImmutableSet.toImmutableSet());
   }
 
   private static Plan inLeastMemory(Program program, Target target, CompileOptions options) {

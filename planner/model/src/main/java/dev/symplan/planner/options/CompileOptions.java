@@ -2,6 +2,7 @@ package dev.symplan.planner.options;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.machine.BackendVariants;
@@ -43,6 +44,8 @@ import java.util.function.Consumer;
  * @param backend the variants to choose from
  * @param multicast whether collectives may go through NVLink multicast, on targets that have it
  * @param rewrites which collectives may become others: merged, or in pieces
+ * @param replicated the inputs that are the same on all ranks whenever the graph runs, which the
+ *     caller vouches for, by name; others may differ
  * @param dims values of symbolic sizes
  * @param dimMax bounds of symbolic sizes that have no value
  * @param declarations files that declare ops, see {@link dev.symplan.ir.text.Declarations}
@@ -67,6 +70,7 @@ public record CompileOptions(
     BackendVariants backend,
     boolean multicast,
     RewriteOptions rewrites,
+    ImmutableSet<String> replicated,
     ImmutableMap<String, Long> dims,
     ImmutableMap<String, Long> dimMax,
     ImmutableList<Path> declarations) {
@@ -92,6 +96,7 @@ public record CompileOptions(
           BackendVariants.ANY,
           false,
           RewriteOptions.AUTO,
+          ImmutableSet.of(),
           ImmutableMap.of(),
           ImmutableMap.of(),
           ImmutableList.of());
@@ -194,6 +199,10 @@ public record CompileOptions(
     return with(draft -> draft.rewrites = value);
   }
 
+  public CompileOptions withReplicated(ImmutableSet<String> names) {
+    return with(draft -> draft.replicated = names);
+  }
+
   public CompileOptions withDims(
       ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
     return with(
@@ -234,6 +243,7 @@ public record CompileOptions(
     private BackendVariants backend;
     private boolean multicast;
     private RewriteOptions rewrites;
+    private ImmutableSet<String> replicated;
     private ImmutableMap<String, Long> dims;
     private ImmutableMap<String, Long> dimMax;
     private ImmutableList<Path> declarations;
@@ -258,6 +268,7 @@ public record CompileOptions(
       this.backend = from.backend;
       this.multicast = from.multicast;
       this.rewrites = from.rewrites;
+      this.replicated = from.replicated;
       this.dims = from.dims;
       this.dimMax = from.dimMax;
       this.declarations = from.declarations;
@@ -284,6 +295,7 @@ public record CompileOptions(
           backend,
           multicast,
           rewrites,
+          replicated,
           dims,
           dimMax,
           declarations);

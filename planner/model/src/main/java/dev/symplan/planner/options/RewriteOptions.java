@@ -14,8 +14,11 @@ import java.util.Optional;
  *     result to where a later op joins it with others
  * @param hierarchical whether a collective between NVLink domains may become several, within
  *     domains and across them
+ * @param sequenceParallel whether ops behind an all_reduce may run on a share of the rows on each
+ *     rank, between a reduce_scatter and an all_gather
  */
-public record RewriteOptions(Mode bucket, Mode chunk, Mode layouts, Mode hierarchical) {
+public record RewriteOptions(
+    Mode bucket, Mode chunk, Mode layouts, Mode hierarchical, Mode sequenceParallel) {
 
   /** When to make a rewrite. */
   public enum Mode {
@@ -36,23 +39,27 @@ public record RewriteOptions(Mode bucket, Mode chunk, Mode layouts, Mode hierarc
   }
 
   public RewriteOptions withBucket(Mode mode) {
-    return new RewriteOptions(mode, chunk, layouts, hierarchical);
+    return new RewriteOptions(mode, chunk, layouts, hierarchical, sequenceParallel);
   }
 
   public RewriteOptions withChunk(Mode mode) {
-    return new RewriteOptions(bucket, mode, layouts, hierarchical);
+    return new RewriteOptions(bucket, mode, layouts, hierarchical, sequenceParallel);
   }
 
   public RewriteOptions withLayouts(Mode mode) {
-    return new RewriteOptions(bucket, chunk, mode, hierarchical);
+    return new RewriteOptions(bucket, chunk, mode, hierarchical, sequenceParallel);
   }
 
   public RewriteOptions withHierarchical(Mode mode) {
-    return new RewriteOptions(bucket, chunk, layouts, mode);
+    return new RewriteOptions(bucket, chunk, layouts, mode, sequenceParallel);
+  }
+
+  public RewriteOptions withSequenceParallel(Mode mode) {
+    return new RewriteOptions(bucket, chunk, layouts, hierarchical, mode);
   }
 
   public static final RewriteOptions AUTO =
-      new RewriteOptions(Mode.AUTO, Mode.AUTO, Mode.AUTO, Mode.AUTO);
+      new RewriteOptions(Mode.AUTO, Mode.AUTO, Mode.AUTO, Mode.AUTO, Mode.AUTO);
   public static final RewriteOptions OFF =
-      new RewriteOptions(Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF);
+      new RewriteOptions(Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF);
 }

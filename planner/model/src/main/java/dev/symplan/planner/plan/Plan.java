@@ -1,6 +1,7 @@
 package dev.symplan.planner.plan;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.TensorType;
@@ -28,6 +29,7 @@ import java.util.OptionalLong;
  * @param digest SHA-256 of what the ranks must agree on, in hexadecimal: arena size, symmetric
  *     buffers, and the order, variants, groups and offsets of the collectives
  * @param rewrites which collectives of the source became others, or could have, and why
+ * @param replicated the inputs that must be the same on all ranks, or results are wrong, by name
  * @param reordering the decision about the order of the ops
  * @param frontier the plans between which the caller could choose
  * @param least the least memory that would do, in bytes, as the caller's limit counts it: arenas in
@@ -46,6 +48,7 @@ public record Plan(
     ArenaSize symmetric,
     String digest,
     ImmutableList<Rewrite> rewrites,
+    ImmutableSet<String> replicated,
     OrderDecision reordering,
     Frontier frontier,
     OptionalLong least,

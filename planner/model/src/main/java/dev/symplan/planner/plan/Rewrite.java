@@ -49,6 +49,10 @@ public record Rewrite(
     HIERARCHICAL,
     /** The member was left as one collective between all ranks. */
     FLAT,
+    /** The member became a reduce_scatter, and ops behind it run on shares of the rows. */
+    SEQUENCE_PARALLEL,
+    /** The ops behind the member run on all rows on each rank. */
+    REPLICATED,
     /** The member's memory ends at the peak, and ops compute it again afterwards. */
     RECOMPUTED,
     /** The member's memory ends at the peak, and a copy comes back from the host's memory. */
@@ -91,6 +95,10 @@ public record Rewrite(
     RANK_ORDER,
     /** Its slices are not equal, or not contiguous. */
     UNEVEN,
+    /** Other ops read whole what would have to be gathered. */
+    NEEDED_WHOLE,
+    /** Ops behind it read what may differ from rank to rank. */
+    MAY_DIFFER,
     /** The plan would take more memory than the caller allows. */
     MEMORY_LIMIT;
 
@@ -116,6 +124,7 @@ public record Rewrite(
           case CHUNKED, WHOLE -> Action.WHOLE;
           case FOLDED, UNFOLDED -> Action.UNFOLDED;
           case HIERARCHICAL, FLAT -> Action.FLAT;
+          case SEQUENCE_PARALLEL, REPLICATED -> Action.REPLICATED;
           case RECOMPUTED, OFFLOADED ->
               throw new IllegalStateException("nothing takes it back that memory was short");
         };
@@ -131,8 +140,8 @@ public record Rewrite(
   /** {@return whether the planned graph differs from the source by it} */
   public boolean made() {
     return switch (action) {
-      case MERGED, CHUNKED, FOLDED, HIERARCHICAL, RECOMPUTED, OFFLOADED -> true;
-      case APART, WHOLE, UNFOLDED, FLAT -> false;
+      case MERGED, CHUNKED, FOLDED, HIERARCHICAL, SEQUENCE_PARALLEL, RECOMPUTED, OFFLOADED -> true;
+      case APART, WHOLE, UNFOLDED, FLAT, REPLICATED -> false;
     };
   }
 }

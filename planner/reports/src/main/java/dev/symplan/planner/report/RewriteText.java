@@ -31,6 +31,10 @@ final class RewriteText {
           case HIERARCHICAL ->
               "%s in %s phases, over %s"
                   .formatted(parts(rewrite), rewrite.pieces(), rewrite.detail());
+          case SEQUENCE_PARALLEL ->
+              "%s sequence parallel, with %s".formatted(parts(rewrite), rewrite.detail());
+          case REPLICATED ->
+              "not sequence parallel: %s: %s".formatted(parts(rewrite), rewrite.detail());
           case FLAT -> "not in phases: %s: %s".formatted(parts(rewrite), rewrite.detail());
           case UNFOLDED -> "copies around %s stay: %s".formatted(parts(rewrite), rewrite.detail());
           case RECOMPUTED ->

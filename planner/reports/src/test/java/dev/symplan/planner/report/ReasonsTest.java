@@ -86,7 +86,7 @@ class ReasonsTest {
   }
 
   private static CompileOptions rewrites(Mode bucket, Mode chunk) {
-    return USUAL.withRewrites(new RewriteOptions(bucket, chunk, Mode.OFF, Mode.OFF));
+    return USUAL.withRewrites(new RewriteOptions(bucket, chunk, Mode.OFF, Mode.OFF, Mode.OFF));
   }
 
   private static String reduced(String dtype, String op) {
@@ -108,8 +108,23 @@ class ReasonsTest {
     epilogues();
     collectives();
     hosts();
+    shares();
     stages();
     orders();
+  }
+
+  private static void shares() {
+    plan(
+        USUAL.withRewrites(RewriteOptions.OFF.withSequenceParallel(Mode.ON)),
+        """
+        graph g(x: f32[64, 64], p: f32[64, 64]) {
+          r = _c10d_functional::all_reduce(p, "sum", "tp")
+          s = _c10d_functional::all_reduce(p, "sum", "tp")
+          y = aten::add.Tensor(x, r)
+          z = aten::flip(s, [0])
+          return y, z
+        }
+        """);
   }
 
   private static void stages() {

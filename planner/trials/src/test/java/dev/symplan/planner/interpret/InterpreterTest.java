@@ -58,7 +58,7 @@ class InterpreterTest {
   /** All rewrites, and everything with the caller. */
   private static final CompileOptions REWRITTEN =
       BOUNDED
-          .withRewrites(new RewriteOptions(Mode.ON, Mode.ON, Mode.ON, Mode.ON))
+          .withRewrites(new RewriteOptions(Mode.ON, Mode.ON, Mode.ON, Mode.ON, Mode.ON))
           .withInputs(MemorySpace.EXTERNAL)
           .withOutputs(MemorySpace.EXTERNAL);
 
@@ -260,6 +260,7 @@ class InterpreterTest {
         plan.symmetric(),
         plan.digest(),
         plan.rewrites(),
+        plan.replicated(),
         plan.reordering(),
         plan.frontier(),
         plan.least(),

@@ -2,6 +2,7 @@ package dev.symplan.cli.common;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.Compiler;
@@ -12,7 +13,6 @@ import dev.symplan.planner.machine.Topology;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
-import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.doctor.Diagnosis;
@@ -38,6 +38,10 @@ import picocli.CommandLine.Spec;
 /** The options that say how to compile. */
 @Heading("Planning")
 public final class CompileFlags {
+  /** The classes with options about a plan that is yet to be made. */
+  private static final ImmutableSet<Class<?>> OWN =
+      ImmutableSet.of(CompileFlags.class, RewriteFlags.class, HostsFlag.class, ProgramFlags.class);
+
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
 
@@ -51,6 +55,7 @@ public final class CompileFlags {
   private Optional<String> target = Optional.empty();
 
   @Mixin private HostsFlag hosts;
+  @Mixin private RewriteFlags rewrites;
 
   @Option(
       names = "--graph",
@@ -120,6 +125,16 @@ public final class CompileFlags {
   private List<String> donated = new ArrayList<>();
 
   @Option(
+      names = "--replicated",
+      paramLabel = "NAME",
+      split = ",",
+      description = {
+        "Inputs that are the same on all ranks whenever the graph runs, such as the weights of a"
+            + " norm. You vouch for it; --sequence-parallel relies on it. May be repeated."
+      })
+  private List<String> replicated = new ArrayList<>();
+
+  @Option(
       names = "--optimize",
       paramLabel = "FOR",
       description = {
@@ -162,47 +177,6 @@ public final class CompileFlags {
       description =
           "Run no ops in the kernel of the collective before them: each has kernels of its own.")
   private boolean noEpilogues;
-
-  @Option(
-      names = "--bucket",
-      paramLabel = "WHEN",
-      description = {
-        "Merge collectives of the same kind and group: auto (if it is predicted to be faster; the"
-            + " default), on (wherever possible) or off."
-      },
-      defaultValue = "auto")
-  private String bucket;
-
-  @Option(
-      names = "--chunk",
-      paramLabel = "WHEN",
-      description = {
-        "Split a large product and the collective of its result by rows, so that they overlap: auto"
-            + " (the default), on or off."
-      },
-      defaultValue = "auto")
-  private String chunk;
-
-  @Option(
-      names = "--layouts",
-      paramLabel = "WHEN",
-      description = {
-        "Let collectives write each rank's slice where it belongs, in place of the copies before or"
-            + " after them that gather, scatter or join along a dimension other than the first:"
-            + " auto (the default), on or off."
-      },
-      defaultValue = "auto")
-  private String layouts;
-
-  @Option(
-      names = "--hierarchical",
-      paramLabel = "WHEN",
-      description = {
-        "Run collectives between NVLink domains in phases, within domains and across them: auto (if"
-            + " it is predicted to be faster; the default), on (wherever possible) or off."
-      },
-      defaultValue = "auto")
-  private String hierarchical;
 
   @Option(
       names = "--no-reorder",
@@ -248,9 +222,7 @@ public final class CompileFlags {
         .filter(
             option ->
                 option.userObject() instanceof Field field
-                    && (field.getDeclaringClass() == CompileFlags.class
-                        || field.getDeclaringClass() == HostsFlag.class
-                        || field.getDeclaringClass() == ProgramFlags.class)
+                    && OWN.contains(field.getDeclaringClass())
                     && !(runs && option.longestName().equals("--multicast"))
                     && !(simulates && option.longestName().equals("--hosts")))
         .findFirst()
@@ -382,12 +354,8 @@ public final class CompileFlags {
             .withPrefetch(prefetch.map(OptionalInt::of).orElseGet(OptionalInt::empty))
             .withFusion(!noFusion)
             .withEpilogues(!noEpilogues)
-            .withRewrites(
-                new RewriteOptions(
-                    mode("--bucket", bucket),
-                    mode("--chunk", chunk),
-                    mode("--layouts", layouts),
-                    mode("--hierarchical", hierarchical)))
+            .withRewrites(rewrites.options(spec))
+            .withReplicated(ImmutableSet.copyOf(replicated))
             .withMemoryLimit(memoryLimit.map(this::bytes).orElseGet(OptionalLong::empty))
             .withAcrossGraphs(acrossGraphs)
             .withReorderBudget(
@@ -420,11 +388,6 @@ public final class CompileFlags {
             () ->
                 usage(
                     "--optimize: '%s' is not one of time, balanced, memory".formatted(objective)));
-  }
-
-  private RewriteOptions.Mode mode(String option, String text) {
-    return RewriteOptions.Mode.ofText(Ascii.toLowerCase(text))
-        .orElseThrow(() -> usage("%s: '%s' is not one of auto, on, off".formatted(option, text)));
   }
 
   private ParameterException usage(String message) {

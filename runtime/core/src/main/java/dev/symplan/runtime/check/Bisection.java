@@ -153,6 +153,10 @@ public final class Bisection {
             "--layouts off",
             o -> o.withRewrites(o.rewrites().withLayouts(Mode.OFF))),
         new Decision(
+            "ops on shares of the rows",
+            "--sequence-parallel off",
+            o -> o.withRewrites(o.rewrites().withSequenceParallel(Mode.OFF))),
+        new Decision(
             "collectives in phases",
             "--hierarchical off",
             o -> o.withRewrites(o.rewrites().withHierarchical(Mode.OFF))),

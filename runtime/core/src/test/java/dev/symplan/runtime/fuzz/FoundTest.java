@@ -137,7 +137,7 @@ class FoundTest {
         }
         """,
         CompileOptions.DEFAULT.withRewrites(
-            new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF)));
+            new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF)));
   }
 
   /** The conversion goes through what was joined in another order than that was joined in. */
@@ -159,7 +159,7 @@ class FoundTest {
         }
         """,
         CompileOptions.DEFAULT.withRewrites(
-            new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF)));
+            new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF)));
   }
 
   /** The conversion leaves out what lies between the rows of the slice that it reads. */
@@ -178,6 +178,6 @@ class FoundTest {
         }
         """,
         CompileOptions.DEFAULT.withRewrites(
-            new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF)));
+            new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF)));
   }
 }

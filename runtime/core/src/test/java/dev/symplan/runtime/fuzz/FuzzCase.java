@@ -103,13 +103,14 @@ record FuzzCase(
     out.append(".withObjective(Objective.").append(options.objective()).append(')');
     out.append(options.multicast() ? ".withMulticast(true)" : "");
     out.append(
-        ".withRewrites(new RewriteOptions(Mode.%s, Mode.%s, Mode.%s, Mode.%s))"
+        ".withRewrites(new RewriteOptions(Mode.%s, Mode.%s, Mode.%s, Mode.%s, Mode.%s))"
             .replace("Mode.", "RewriteOptions.Mode.")
             .formatted(
                 options.rewrites().bucket(),
                 options.rewrites().chunk(),
                 options.rewrites().layouts(),
-                options.rewrites().hierarchical()));
+                options.rewrites().hierarchical(),
+                options.rewrites().sequenceParallel()));
     out.append(".withReorderBudget(OptionalDouble.");
     out.append(
         options.reorderBudget().isEmpty()

@@ -218,7 +218,8 @@ final class Generator {
             modes[random.nextInt(modes.length)],
             modes[random.nextInt(modes.length)],
             modes[random.nextInt(modes.length)],
-            RewriteOptions.Mode.AUTO);
+            RewriteOptions.Mode.AUTO,
+            modes[random.nextInt(modes.length)]);
     var objectives = Objective.values();
     return options
         .withRewrites(rewrites)

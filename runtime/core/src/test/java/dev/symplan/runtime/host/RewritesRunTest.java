@@ -24,9 +24,9 @@ import org.junit.jupiter.params.provider.ValueSource;
  */
 class RewritesRunTest {
   private static final RewriteOptions MERGED =
-      new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF);
+      new RewriteOptions(Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF, Mode.OFF);
   private static final RewriteOptions SPLIT =
-      new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF);
+      new RewriteOptions(Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF, Mode.OFF);
   private static final long SEED = 20_261_121;
 
   private static final String REDUCED =

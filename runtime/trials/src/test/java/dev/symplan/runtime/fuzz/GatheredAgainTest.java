@@ -84,7 +84,7 @@ class GatheredAgainTest {
               .withRanks(ranks)
               .withInputs(PLACES[random.nextInt(PLACES.length)])
               .withOverlap(random.nextInt(4) > 0)
-              .withRewrites(new RewriteOptions(merged, Mode.OFF, Mode.AUTO, Mode.AUTO));
+              .withRewrites(new RewriteOptions(merged, Mode.OFF, Mode.AUTO, Mode.AUTO, Mode.AUTO));
       var made = new FuzzCase(program, Target.H200_X4, options, ImmutableMap.of(), seed);
       var outcome = Differential.check(made.inLeastMemory());
       assertThat(outcome.finding()).as("seed %s%n%s", seed, text).isEmpty();

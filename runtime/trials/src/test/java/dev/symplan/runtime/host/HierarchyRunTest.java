@@ -114,7 +114,8 @@ class HierarchyRunTest {
             modes[random.nextInt(3)],
             modes[random.nextInt(3)],
             modes[random.nextInt(3)],
-            random.nextInt(4) == 0 ? Mode.AUTO : Mode.ON);
+            random.nextInt(4) == 0 ? Mode.AUTO : Mode.ON,
+            modes[random.nextInt(3)]);
     var options =
         CompileOptions.DEFAULT
             .withHosts(Hosts.filled(program.hosts()))

@@ -63,6 +63,7 @@ class StageRunTest {
                     modes[random.nextInt(3)],
                     modes[random.nextInt(3)],
                     modes[random.nextInt(3)],
+                    modes[random.nextInt(3)],
                     modes[random.nextInt(3)]))
             .withOverlap(random.nextInt(4) > 0);
     Plan plan;

@@ -28,10 +28,16 @@ public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
   /**
    * Refuses options about names that the graphs do not have.
    *
-   * @throws CompileException when a name is neither an input nor an output, a donated one is not an
-   *     input, or one is in the host's memory
+   * @throws CompileException when a name is neither an input nor an output, a donated or replicated
+   *     one is not an input, or one is in the host's memory
    */
   public static void checkNames(CompileOptions options, List<Graph> graphs) {
+    for (var name : options.replicated()) {
+      if (graphs.stream().noneMatch(graph -> isInput(graph, name))) {
+        throw wrong(
+            graphs, "'%s' is not an input of '%s'", name, "--replicated takes names of inputs");
+      }
+    }
     options
         .spaces()
         .forEach(
