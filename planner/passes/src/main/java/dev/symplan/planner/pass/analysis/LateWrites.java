@@ -42,7 +42,11 @@ public final class LateWrites {
 
   private void check() {
     var graph = analyses.graph();
-    for (var part : ProgramGraph.allOf(graph)) {
+    var parts = ProgramGraph.allOf(graph);
+    if (parts.size() == 1) {
+      return;
+    }
+    for (var part : parts) {
       graph.ops().subList(part.firstOp(), part.endOp()).forEach(op -> check(op, part.name()));
       for (var output : graph.outputs().subList(part.firstOutput(), part.endOutput())) {
         for (var value : output.operands()) {

@@ -1,5 +1,6 @@
 package dev.symplan.planner.pass.rewrite;
 
+import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.Iterables;
 import com.google.common.collect.ListMultimap;
@@ -20,6 +21,7 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /**
@@ -60,8 +62,8 @@ public final class LiftElementwise extends GraphPass {
     /** By value, the op that gives it; {@link #NONE} for an input. */
     private final int[] maker;
 
-    /** By storage, the ops that use it, ascending. */
-    private final IntLists users;
+    /** By storage, the ops that use it, ascending. Few graphs have ops to lift. */
+    private final Supplier<IntLists> users = Suppliers.memoize(this::users);
 
     /** By storage, whether views of it are read. */
     private final boolean[] viewed;
@@ -82,24 +84,42 @@ public final class LiftElementwise extends GraphPass {
       this.viewed = new boolean[aliases.count()];
       this.behind = new int[ops.size()];
       this.moves = new boolean[ops.size()];
-      var found = new IntLists.Builder();
       for (int i = 0; i < ops.size(); i++) {
         for (var result : ops.get(i).results()) {
           maker[result.id()] = i;
         }
-        use(ops.get(i).operands(), i, found);
-        use(ops.get(i).results(), i, found);
+        if (!aliases.runs(i)) {
+          view(ops.get(i).operands());
+          view(ops.get(i).results());
+        }
       }
-      this.users = found.build(aliases.count());
+    }
+
+    private void view(ImmutableList<Value> values) {
+      for (var value : values) {
+        int storage = aliases.id(value);
+        if (storage >= 0) {
+          viewed[storage] = true;
+        }
+      }
+    }
+
+    private IntLists users() {
+      var found = new IntLists.Builder();
+      for (int i = 0; i < ops.size(); i++) {
+        if (aliases.runs(i)) {
+          use(ops.get(i).operands(), i, found);
+          use(ops.get(i).results(), i, found);
+        }
+      }
+      return found.build(aliases.count());
     }
 
     private void use(ImmutableList<Value> values, int op, IntLists.Builder found) {
       for (var value : values) {
         int storage = aliases.id(value);
-        if (storage >= 0 && aliases.runs(op)) {
+        if (storage >= 0) {
           found.add(storage, op);
-        } else if (storage >= 0) {
-          viewed[storage] = true;
         }
       }
     }
@@ -231,9 +251,10 @@ public final class LiftElementwise extends GraphPass {
     }
 
     private int lastUseOutside(int storage, Set<Integer> kernel) {
-      for (int i = users.size(storage) - 1; i >= 0; i--) {
-        if (!kernel.contains(users.get(storage, i))) {
-          return users.get(storage, i);
+      var all = users.get();
+      for (int i = all.size(storage) - 1; i >= 0; i--) {
+        if (!kernel.contains(all.get(storage, i))) {
+          return all.get(storage, i);
         }
       }
       return NONE;
