@@ -18,7 +18,9 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
+import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.failure.RunException;
@@ -36,6 +38,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Every variant against the host backend, whose arithmetic is the same to the bit. */
 @Tag("gpu")
@@ -224,6 +227,44 @@ class CollectivesOnGpuTest {
     assertThat(plan.forRank(0).collectives().getFirst().args().getFirst().reason())
         .isEqualTo(ArgDecision.Reason.READS_ROWS);
     compare(plan, 50, false, call);
+  }
+
+  /** The ops behind reduce_scatters run in their kernels. */
+  @ParameterizedTest
+  @ValueSource(longs = {4, 1024})
+  void sharesOfRowsAgreeWithTheHost(long rows) {
+    int ranks = Gpus.ranks();
+    var text =
+        """
+        graph version 1
+        group g = %s
+
+        graph shares(x: bf16[%s, 512]) {
+          y = aten::mul.Tensor(x, x)
+          r = _c10d_functional::all_reduce(y, "sum", "g")
+          s = _c10d_functional::wait_tensor(r)
+          n = aten::rms_norm(s, [512])
+          z = aten::sub.Tensor(n, x)
+          q = _c10d_functional::all_reduce(z, "avg", "g")
+          t = _c10d_functional::wait_tensor(q)
+          h = aten::add.Tensor(s, t)
+          m = aten::amax(h, [1], True)
+          o = aten::sub.Tensor(h, m)
+          return o
+        }
+        """
+            .formatted(IntStream.range(0, ranks).boxed().toList(), rows * ranks);
+    var plan =
+        Compiler.forTarget(Target.H200_X8)
+            .with(
+                CompileOptions.DEFAULT.withRewrites(
+                    RewriteOptions.OFF.withSequenceParallel(RewriteOptions.Mode.ON)))
+            .compile(GraphParser.parse(new SourceFile("shares.graph", text)));
+    assertThat(plan.forRank(0).collectives())
+        .filteredOn(collective -> collective.kind() == Kind.REDUCE_SCATTER)
+        .hasSize(2)
+        .anyMatch(CollectivePlan::hasEpilogue);
+    compare(plan, 50, true, "rows " + rows);
   }
 
   static Stream<ImmutableMap<String, Variant>> mixed() {
