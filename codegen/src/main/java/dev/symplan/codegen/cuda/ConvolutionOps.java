@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DeviceStep.Convolution.Pass;
 import dev.symplan.codegen.cuda.PositionOps.Rule;
 import dev.symplan.ir.Arg;
 import java.util.ArrayList;
@@ -13,9 +14,9 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
- * Convolutions and their gradients, each element by itself. All are of two images: a large one,
- * over which windows slide, and a small one with an element for each window. A transposed
- * convolution is the gradient of the other.
+ * Convolutions and their gradients. All are of two images: a large one, over which windows slide,
+ * and a small one with an element for each window. A transposed convolution is the gradient of the
+ * other. What cuDNN may have no kernel for is computed each element by itself.
  */
 final class ConvolutionOps {
   static final ImmutableMap<String, Rule> TABLE =
@@ -26,9 +27,7 @@ final class ConvolutionOps {
   private final PositionOps op;
   private final int dims;
   private final ImmutableLongArray window;
-  private final ImmutableLongArray stride;
-  private final ImmutableLongArray padding;
-  private final ImmutableLongArray dilation;
+  private final SlidingWindows windows;
 
   /** Channels of a group of the small image, and of the large one. */
   private final long outer;
@@ -39,9 +38,7 @@ final class ConvolutionOps {
     this.op = op;
     this.dims = weight.type().rank() - 2;
     this.window = weight.type().sizes().subArray(2, dims + 2);
-    this.stride = each("stride");
-    this.padding = each("padding");
-    this.dilation = each("dilation");
+    this.windows = new SlidingWindows(each("stride"), each("padding"), each("dilation"));
     this.outer = Math.max(1, weight.type().size(0) / op.arguments.integer("groups"));
     this.inner = Math.max(1, weight.type().size(1));
   }
@@ -56,11 +53,12 @@ final class ConvolutionOps {
     var weight = op.arguments.tensor("weight");
     var input = op.arguments.tensor("input");
     var bias = op.arguments.optionalTensor("bias");
+    var result = op.arguments.result();
     var convolution = new ConvolutionOps(op, weight);
     if (op.arguments.flag("transposed")) {
-      convolution.transpose(input, weight, op.arguments.result(), bias);
+      convolution.add(Pass.BACKWARD_DATA, result, weight, input, bias);
     } else {
-      convolution.convolve(input, weight, op.arguments.result(), bias);
+      convolution.add(Pass.FORWARD, input, weight, result, bias);
     }
   }
 
@@ -75,18 +73,71 @@ final class ConvolutionOps {
         .ifPresent(
             result -> {
               if (transposed) {
-                convolution.convolve(grad, weight, result, Optional.empty());
+                convolution.add(Pass.FORWARD, grad, weight, result, Optional.empty());
               } else {
-                convolution.transpose(grad, weight, result, Optional.empty());
+                convolution.add(Pass.BACKWARD_DATA, result, weight, grad, Optional.empty());
               }
             });
     op.arguments
         .result(1)
         .ifPresent(
             result ->
-                convolution.ofWeights(
-                    transposed ? grad : input, transposed ? input : grad, result));
+                convolution.add(
+                    Pass.BACKWARD_FILTER,
+                    transposed ? grad : input,
+                    result,
+                    transposed ? input : grad,
+                    Optional.empty()));
     op.arguments.result(2).ifPresent(result -> ofBias(op, grad, result));
+  }
+
+  private void add(
+      Pass pass, TensorRef large, TensorRef weight, TensorRef small, Optional<TensorRef> bias) {
+    var form = ConvolutionForm.of(large, weight, small, windows);
+    if (form.isEmpty()) {
+      generated(pass, large, weight, small, bias).forEach(op::add);
+      return;
+    }
+    op.add(
+        form.get()
+            .step(
+                op.arguments.op(),
+                pass,
+                generated(pass, large, weight, small, Optional.empty())));
+    bias.ifPresent(own -> addBias(pass == Pass.FORWARD ? small : large, own));
+  }
+
+  /** {@return the steps that compute each element by itself} */
+  private ImmutableList<DeviceStep> generated(
+      Pass pass, TensorRef large, TensorRef weight, TensorRef small, Optional<TensorRef> bias) {
+    List.of(large, weight, small).forEach(op.arguments::checkComputes);
+    bias.ifPresent(op.arguments::checkComputes);
+    return PositionOps.lower(
+        op.rank,
+        op.arguments,
+        own -> {
+          var generated = new ConvolutionOps(own, weight);
+          switch (pass) {
+            case FORWARD -> generated.convolve(large, weight, small, bias);
+            case BACKWARD_DATA -> generated.transpose(small, weight, large, bias);
+            case BACKWARD_FILTER -> generated.ofWeights(large, small, weight);
+          }
+        });
+  }
+
+  /** Adds a number to each channel. */
+  private void addBias(TensorRef result, TensorRef bias) {
+    var sizes = result.type().sizes();
+    var strides = new long[sizes.length()];
+    strides[1] = bias.type().stride(0);
+    op.call(
+        "aten::add.Tensor",
+        List.of(
+            new Operand.Tensor(result),
+            new Operand.Tensor(
+                Moves.strided(bias, 0, sizes, ImmutableLongArray.copyOf(strides))),
+            new Operand.Constant(new Arg.Int(1))),
+        result);
   }
 
   private static void ofBias(PositionOps op, TensorRef grad, TensorRef result) {
@@ -125,7 +176,6 @@ final class ConvolutionOps {
   /** An element of the small image: the sum of its window in the channels of its group. */
   private void convolve(
       TensorRef large, TensorRef weight, TensorRef small, Optional<TensorRef> bias) {
-    check(large, weight, small, bias);
     var kernel = op.kernel(small.type().sizes());
     kernel.line("%s sum = 0;".formatted(type(small)));
     kernel.line("const long long group = i1 / %s;".formatted(outer));
@@ -134,7 +184,7 @@ final class ConvolutionOps {
       loop(kernel, "k" + dim, window.get(dim));
       kernel.line(
           "const long long p%1$s = i%2$s * %3$s + k%1$s * %4$s - %5$s;"
-              .formatted(dim, dim + 2, stride.get(dim), dilation.get(dim), padding.get(dim)));
+              .formatted(dim, dim + 2, windows.stride().get(dim), windows.dilation().get(dim), windows.padding().get(dim)));
       kernel.line(
           "if (p%1$s < 0 || p%1$s >= %2$s) {\n  continue;\n}"
               .formatted(dim, large.type().size(dim + 2)));
@@ -150,7 +200,6 @@ final class ConvolutionOps {
   /** An element of the large image: the sum over the windows that it is in. */
   private void transpose(
       TensorRef small, TensorRef weight, TensorRef large, Optional<TensorRef> bias) {
-    check(large, weight, small, bias);
     var kernel = op.kernel(large.type().sizes());
     kernel.line("%s sum = 0;".formatted(type(large)));
     kernel.line("const long long group = i1 / %1$s, c = i1 %% %1$s;".formatted(inner));
@@ -159,10 +208,10 @@ final class ConvolutionOps {
       loop(kernel, "k" + dim, window.get(dim));
       kernel.line(
           "const long long t%1$s = i%2$s + %3$s - k%1$s * %4$s, p%1$s = t%1$s / %5$s;"
-              .formatted(dim, dim + 2, padding.get(dim), dilation.get(dim), stride.get(dim)));
+              .formatted(dim, dim + 2, windows.padding().get(dim), windows.dilation().get(dim), windows.stride().get(dim)));
       kernel.line(
           "if (t%1$s < 0 || t%1$s %% %2$s != 0 || p%1$s >= %3$s) {\n  continue;\n}"
-              .formatted(dim, stride.get(dim), small.type().size(dim + 2)));
+              .formatted(dim, windows.stride().get(dim), small.type().size(dim + 2)));
     }
     var channel = "(group * %s + s)".formatted(outer);
     kernel.line(
@@ -175,7 +224,6 @@ final class ConvolutionOps {
 
   /** A weight's gradient is a sum over all windows, of so many terms that it is kept in f64. */
   private void ofWeights(TensorRef large, TensorRef small, TensorRef result) {
-    check(large, result, small, Optional.empty());
     var kernel = op.kernel(result.type().sizes());
     kernel.line("double sum = 0;");
     kernel.line("const long long group = i0 / %s;".formatted(outer));
@@ -184,7 +232,7 @@ final class ConvolutionOps {
       loop(kernel, "w" + dim, small.type().size(dim + 2));
       kernel.line(
           "const long long p%1$s = w%1$s * %2$s + i%3$s * %4$s - %5$s;"
-              .formatted(dim, stride.get(dim), dim + 2, dilation.get(dim), padding.get(dim)));
+              .formatted(dim, windows.stride().get(dim), dim + 2, windows.dilation().get(dim), windows.padding().get(dim)));
       kernel.line(
           "if (p%1$s < 0 || p%1$s >= %2$s) {\n  continue;\n}"
               .formatted(dim, large.type().size(dim + 2)));
@@ -195,11 +243,6 @@ final class ConvolutionOps {
                 kernel.value(small, at("n", "i0", numbered("w"))),
                 kernel.value(large, at("n", "(group * %s + i1)".formatted(inner), numbered("p")))));
     finish(kernel, dims + 1, result, Optional.empty());
-  }
-
-  private void check(TensorRef large, TensorRef weight, TensorRef small, Optional<TensorRef> bias) {
-    List.of(large, weight, small).forEach(op.arguments::checkComputes);
-    bias.ifPresent(op.arguments::checkComputes);
   }
 
   private void finish(

@@ -5,11 +5,13 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /** One thing that is put into a stream of a rank's GPU; all is fixed but where memory is. */
@@ -26,6 +28,7 @@ public sealed interface DeviceStep {
           product.scales().map(scales -> launches(scales.otherwise())).orElse(ImmutableList.of());
       case Attention attention -> launches(attention.otherwise());
       case AttentionBackward attention -> launches(attention.otherwise());
+      case Convolution convolution -> launches(convolution.otherwise());
       case Copy _, CopyRows _, Nccl _, Mark _, Await _ -> ImmutableList.of();
     };
   }
@@ -327,6 +330,66 @@ public sealed interface DeviceStep {
     ImmutableList<TensorRef> tensors() {
       return Stream.concat(Stream.of(query, key), bias.stream())
           .collect(ImmutableList.toImmutableList());
+    }
+  }
+
+  /**
+   * A convolution that a library may compute, or one of its gradients, with sums in f32 (f64 for
+   * f64). All tensors are [batch, channels, …] with two or three dimensions more.
+   *
+   * @param pass which of the tensors is computed from the other two
+   * @param large the image over which windows slide; the result of {@code BACKWARD_DATA}
+   * @param weight with the channels of the small image, and those of a group of the large one; the
+   *     result of {@code BACKWARD_FILTER}
+   * @param small with an element for each window; the result of {@code FORWARD}
+   * @param otherwise the steps that compute the same without the library
+   */
+  record Convolution(
+      StreamKind stream,
+      Pass pass,
+      TensorRef large,
+      TensorRef weight,
+      TensorRef small,
+      SlidingWindows windows,
+      ImmutableList<DeviceStep> otherwise,
+      String label)
+      implements DeviceStep {
+
+    /** The three computations that convolutions need; the words are cuDNN's. */
+    public enum Pass {
+      FORWARD,
+      BACKWARD_DATA,
+      BACKWARD_FILTER
+    }
+
+    public Convolution {
+      if (!fits(large.type(), weight.type(), small.type(), windows)) {
+        throw new IllegalArgumentException(
+            "a convolution of %s, %s and %s by %s".formatted(large, weight, small, windows));
+      }
+    }
+
+    /** {@return whether the small image has one element for each window of the large one} */
+    static boolean fits(
+        TensorType large, TensorType weight, TensorType small, SlidingWindows windows) {
+      return large.rank() == windows.dims() + 2
+          && weight.rank() == large.rank()
+          && small.rank() == large.rank()
+          && large.size(0) == small.size(0)
+          && weight.size(0) == small.size(1)
+          && weight.size(1) > 0
+          && large.size(1) % weight.size(1) == 0
+          && small.size(1) % Math.max(1, large.size(1) / weight.size(1)) == 0
+          && IntStream.range(0, windows.dims())
+              .allMatch(
+                  dim ->
+                      windows.count(dim, large.size(dim + 2), weight.size(dim + 2))
+                          == small.size(dim + 2));
+    }
+
+    /** {@return all tensors that it reads and writes} */
+    public ImmutableList<TensorRef> tensors() {
+      return ImmutableList.of(large, weight, small);
     }
   }
 

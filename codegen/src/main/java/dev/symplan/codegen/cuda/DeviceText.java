@@ -3,9 +3,11 @@ package dev.symplan.codegen.cuda;
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Address;
+import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
+import dev.symplan.codegen.cuda.DeviceStep.Convolution;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
 import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
@@ -116,6 +118,15 @@ public final class DeviceText {
                   attention.ofKey(),
                   attention.ofValue(),
                   otherwise(attention.otherwise(), numbers));
+      case Convolution convolution ->
+          "%s: convolution %s %s → %s, %s; otherwise %s"
+              .formatted(
+                  convolution.label(),
+                  stream,
+                  operands(convolution),
+                  result(convolution),
+                  convolution.windows(),
+                  otherwise(convolution.otherwise(), numbers));
       case Nccl nccl ->
           "%s: nccl %s ranks %s, position %s, self %s%s%s: %s"
               .formatted(
@@ -134,6 +145,24 @@ public final class DeviceText {
 
   private static String otherwise(ImmutableList<DeviceStep> steps, Map<String, Integer> numbers) {
     return steps.stream().map(step -> text(step, numbers)).collect(Collectors.joining("; "));
+  }
+
+  private static String operands(Convolution convolution) {
+    return switch (convolution.pass()) {
+      case FORWARD -> "forward %s, %s".formatted(convolution.large(), convolution.weight());
+      case BACKWARD_DATA ->
+          "backward data %s, %s".formatted(convolution.small(), convolution.weight());
+      case BACKWARD_FILTER ->
+          "backward filter %s, %s".formatted(convolution.small(), convolution.large());
+    };
+  }
+
+  private static TensorRef result(Convolution convolution) {
+    return switch (convolution.pass()) {
+      case FORWARD -> convolution.small();
+      case BACKWARD_DATA -> convolution.large();
+      case BACKWARD_FILTER -> convolution.weight();
+    };
   }
 
   private static String text(Scores scores) {

@@ -11,6 +11,7 @@ import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
+import dev.symplan.codegen.cuda.DeviceStep.Convolution;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
 import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
@@ -151,6 +152,8 @@ final class AddressCheck {
             tensors(attention.label(), attention.tensors(), attention.otherwise());
         case AttentionBackward attention ->
             tensors(attention.label(), attention.tensors(), attention.otherwise());
+        case Convolution convolution ->
+            tensors(convolution.label(), convolution.tensors(), convolution.otherwise());
         case Nccl nccl -> nccl.calls().forEach(call -> call(nccl, call));
         case Mark _, Await _ -> {}
       }

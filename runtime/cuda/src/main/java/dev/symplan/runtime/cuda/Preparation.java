@@ -6,6 +6,7 @@ import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
+import dev.symplan.codegen.cuda.DeviceStep.Convolution;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
 import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
@@ -19,8 +20,8 @@ import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.StreamKind;
-import dev.symplan.runtime.cuda.cudnn.CudnnAttention;
-import dev.symplan.runtime.cuda.cudnn.CudnnAttention.Prepared;
+import dev.symplan.runtime.cuda.cudnn.CudnnCalls;
+import dev.symplan.runtime.cuda.cudnn.CudnnCalls.Prepared;
 import dev.symplan.runtime.cuda.library.Libraries;
 import java.time.Duration;
 import java.util.HashMap;
@@ -41,8 +42,8 @@ import org.bytedeco.javacpp.PointerPointer;
 /** Turns a rank's steps into calls with all arguments built. */
 final class Preparation {
 
-  /** Attention that needs more beside its tensors runs without cuDNN. */
-  private static final long MAX_ATTENTION_WORKSPACE = 256L << 20;
+  /** What needs more beside its tensors runs without cuDNN. */
+  private static final long MAX_CUDNN_WORKSPACE = 256L << 20;
 
   /** The first architecture whose kernels wait for the launches before them. */
   private static final int DEPENDENT_LAUNCHES = 90;
@@ -60,7 +61,7 @@ final class Preparation {
   private final CUlaunchAttribute beginsEarly = beginsEarly();
   private final LibraryWorkspace workspace;
   private final CublasProducts products;
-  private Optional<CudnnAttention> cudnn = Optional.empty();
+  private Optional<CudnnCalls> cudnn = Optional.empty();
 
   Preparation(
       Gpu gpu, Peers peers, Communicators communicators, ProductChoices choices, Duration timeout) {
@@ -106,10 +107,13 @@ final class Preparation {
               .prepare(product)
               .orElseGet(() -> all(product.scales().orElseThrow().otherwise()));
       case Attention step ->
-          attention(cudnn -> cudnn.prepare(step, locations::pointer))
+          byCudnn(cudnn -> cudnn.prepare(step, locations::pointer))
               .orElseGet(() -> all(step.otherwise()));
       case AttentionBackward step ->
-          attention(cudnn -> cudnn.prepare(step, locations::pointer))
+          byCudnn(cudnn -> cudnn.prepare(step, locations::pointer))
+              .orElseGet(() -> all(step.otherwise()));
+      case Convolution step ->
+          byCudnn(cudnn -> cudnn.prepare(step, locations::pointer))
               .orElseGet(() -> all(step.otherwise()));
       case Nccl call -> nccl(call);
       case Mark(var stream, int index) -> {
@@ -131,7 +135,7 @@ final class Preparation {
   }
 
   /** {@return the action of cuDNN; empty without cuDNN, or where it refuses} */
-  private Optional<Runnable> attention(Function<CudnnAttention, Optional<Prepared>> prepare) {
+  private Optional<Runnable> byCudnn(Function<CudnnCalls, Optional<Prepared>> prepare) {
     if (!Libraries.hasCudnn()) {
       return Optional.empty();
     }
@@ -152,14 +156,14 @@ final class Preparation {
         });
   }
 
-  private CudnnAttention cudnn() {
+  private CudnnCalls cudnn() {
     return cudnn.orElseGet(
         () -> {
           var made =
-              new CudnnAttention(
+              new CudnnCalls(
                   gpu.device(),
                   gpu.stream(StreamKind.COMPUTE),
-                  MAX_ATTENTION_WORKSPACE,
+                  MAX_CUDNN_WORKSPACE,
                   DevicePointer::new);
           gpu.onClose(made::close);
           cudnn = Optional.of(made);

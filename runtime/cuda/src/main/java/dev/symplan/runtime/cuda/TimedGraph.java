@@ -5,6 +5,7 @@ import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
+import dev.symplan.codegen.cuda.DeviceStep.Convolution;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
 import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
@@ -125,6 +126,7 @@ final class TimedGraph {
       case Product product -> Optional.of(product.label());
       case Attention attention -> Optional.of(attention.label());
       case AttentionBackward attention -> Optional.of(attention.label());
+      case Convolution convolution -> Optional.of(convolution.label());
       case Nccl nccl -> Optional.of(nccl.label());
       case Mark _, Await _ -> Optional.empty();
     };
@@ -147,6 +149,7 @@ final class TimedGraph {
       case CopyRows copy -> "copy engine, %s rows of %s bytes".formatted(copy.rows(), copy.bytes());
       case Product product -> captured(product.stream(), "cublasLtMatmul");
       case Attention _, AttentionBackward _ -> captured(step.stream(), "attention");
+      case Convolution _ -> captured(step.stream(), "convolution");
       case Nccl nccl ->
           captured(
               nccl.stream(),

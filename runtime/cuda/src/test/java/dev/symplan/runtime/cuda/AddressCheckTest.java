@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Lowering;
@@ -24,6 +25,8 @@ import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.DeviceStep.Scales;
 import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.text.GraphParser;
@@ -222,6 +225,7 @@ class AddressCheckTest {
       }
       case DeviceStep.Attention attention -> changed.addAll(changed(attention));
       case DeviceStep.AttentionBackward attention -> changed.addAll(changed(attention));
+      case DeviceStep.Convolution convolution -> changed.addAll(changed(convolution));
       case DeviceStep.Mark _, DeviceStep.Await _ -> {}
     }
     return changed;
@@ -275,6 +279,40 @@ class AddressCheckTest {
               step.label()));
     }
     return changed;
+  }
+
+  /** Each tensor elsewhere, and images of so many items that no memory holds them. */
+  private static List<DeviceStep> changed(DeviceStep.Convolution step) {
+    var changed = new ArrayList<DeviceStep>();
+    for (var moved : step.tensors()) {
+      changed.add(changed(step, ref -> ref == moved ? far(ref) : ref));
+    }
+    changed.add(changed(step, ref -> ref == step.weight() ? ref : longer(ref)));
+    return changed;
+  }
+
+  private static DeviceStep.Convolution changed(
+      DeviceStep.Convolution step, UnaryOperator<TensorRef> change) {
+    return new DeviceStep.Convolution(
+        step.stream(),
+        step.pass(),
+        change.apply(step.large()),
+        change.apply(step.weight()),
+        change.apply(step.small()),
+        step.windows(),
+        step.otherwise(),
+        step.label());
+  }
+
+  private static TensorRef longer(TensorRef ref) {
+    var sizes = ref.type().sizes().toArray();
+    sizes[0] = 1 << 20;
+    return ref.with(
+        new TensorType(
+            ref.type().dtype(),
+            ImmutableLongArray.copyOf(sizes),
+            ref.type().strides(),
+            MemorySpace.ANY));
   }
 
   private static DeviceStep.Scores changed(
@@ -469,6 +507,15 @@ class AddressCheckTest {
             .flatMap(text -> checkAll(Lowering.lower(LocalPrograms.plan(text))).stream())
             .collect(Collectors.toSet());
     assertThat(found).contains("Launch", "Attention", "AttentionBackward");
+  }
+
+  @Test
+  void convolutions() {
+    var found =
+        ConvolutionPrograms.programs(1, 30).stream()
+            .flatMap(text -> checkAll(Lowering.lower(LocalPrograms.plan(text))).stream())
+            .collect(Collectors.toSet());
+    assertThat(found).contains("Convolution", "Launch");
   }
 
   @Test

@@ -243,7 +243,7 @@ final class EmulatedSession extends ExecutableSession {
             waiting.add(collective);
             break;
           }
-          steps.get(rank).get(self).forEach(this::run);
+          run(rank, steps.get(rank).get(self));
         }
       }
       if (waiting.isEmpty()) {
@@ -348,15 +348,19 @@ final class EmulatedSession extends ExecutableSession {
     return op == ReduceOp.AVG ? sum / operands.size() : sum;
   }
 
-  private void run(DeviceStep step) {
+  private void run(int rank, List<DeviceStep> all) {
+    all.forEach(step -> run(rank, step));
+  }
+
+  private void run(int rank, DeviceStep step) {
     switch (step) {
       case Launch launch ->
           kernels.launch(
               launch, launch.words().stream().flatMapToLong(this::words).toArray(), backwards);
-      case DeviceStep.HopperLaunch both when both.sameBits() -> runBoth(both);
+      case DeviceStep.HopperLaunch both when both.sameBits() -> runBoth(rank, both);
       case DeviceStep.HopperLaunch both -> {
         differs = true;
-        run(hopper ? both.launch() : both.otherwise());
+        run(rank, hopper ? both.launch() : both.otherwise());
       }
       case Copy copy ->
           MemorySegment.copy(
@@ -371,24 +375,27 @@ final class EmulatedSession extends ExecutableSession {
               copy.bytes());
         }
       }
-      case Product product -> multiply(product);
-      case DeviceStep.Attention attention -> attention.otherwise().forEach(this::run);
-      case DeviceStep.AttentionBackward attention -> attention.otherwise().forEach(this::run);
+      case Product product -> multiply(rank, product);
+      case DeviceStep.Attention attention -> run(rank, attention.otherwise());
+      case DeviceStep.AttentionBackward attention -> run(rank, attention.otherwise());
+      case DeviceStep.Convolution convolution ->
+          EmulatedConvolution.check(
+              convolution, memory.get(rank)::tensor, () -> run(rank, convolution.otherwise()));
       case DeviceStep.Nccl _, DeviceStep.Mark _, DeviceStep.Await _ ->
           throw new IllegalStateException("not local: " + step);
     }
   }
 
   /** Both kernels take the same inputs, and leave everything the same, to the bit. */
-  private void runBoth(DeviceStep.HopperLaunch both) {
+  private void runBoth(int rank, DeviceStep.HopperLaunch both) {
     var before = memory.stream().flatMap(EmulatedMemory::all).map(EmulatedSession::copy).toList();
-    run(both.otherwise());
+    run(rank, both.otherwise());
     var after = memory.stream().flatMap(EmulatedMemory::all).map(EmulatedSession::copy).toList();
     var all = memory.stream().flatMap(EmulatedMemory::all).toList();
     for (int i = 0; i < all.size(); i++) {
       all.get(i).copyFrom(before.get(i));
     }
-    run(both.launch());
+    run(rank, both.launch());
     for (int i = 0; i < all.size(); i++) {
       assertThat(all.get(i).mismatch(after.get(i)))
           .as("the first byte that differs after '%s'", both.launch().label())
@@ -450,9 +457,9 @@ final class EmulatedSession extends ExecutableSession {
   }
 
   /** A step that a library may compute or leave to other steps comes out the same both ways. */
-  private void multiply(Product product) {
+  private void multiply(int rank, Product product) {
     var dtype = product.dtype();
-    product.scales().ifPresent(scales -> scales.otherwise().forEach(this::run));
+    product.scales().ifPresent(scales -> run(rank, scales.otherwise()));
     for (long batch = 0; batch < product.batches(); batch++) {
       for (long column = 0; column < product.columns(); column++) {
         for (long row = 0; row < product.rows(); row++) {

@@ -156,6 +156,12 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void convolutions() {
+    System.out.printf("%s programs from seed %s%n", 2 * PROGRAMS, SEED);
+    check(ConvolutionPrograms.programs(SEED, PROGRAMS));
+  }
+
+  @Test
   void scattered() {
     check(PlacePrograms.scattered());
   }

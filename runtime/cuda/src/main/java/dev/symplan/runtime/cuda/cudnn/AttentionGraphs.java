@@ -9,6 +9,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Scores;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
+import dev.symplan.runtime.cuda.cudnn.OperationGraph.Built;
 import dev.symplan.runtime.cuda.cudnn.OperationGraph.Tensor;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,14 +22,6 @@ import org.bytedeco.cuda.global.cudnn;
  * operation that cuDNN also has lacks a bias and causal bounds before version 9.21.
  */
 final class AttentionGraphs {
-
-  /**
-   * A graph, and the names of its tensors in memory.
-   *
-   * @param uids in the order of the step's tensors, scratch memory after them
-   * @param scratch bytes of each piece of scratch memory
-   */
-  record Built(OperationGraph graph, ImmutableList<Long> uids, ImmutableList<Long> scratch) {}
 
   private final OperationGraph graph;
   private final List<Long> uids = new ArrayList<>();
@@ -49,7 +42,7 @@ final class AttentionGraphs {
   }
 
   private Built built() {
-    return new Built(graph, ImmutableList.copyOf(uids), ImmutableList.copyOf(scratch));
+    return new Built(ImmutableList.copyOf(uids), ImmutableList.copyOf(scratch));
   }
 
   /** Adds attention to a graph. */

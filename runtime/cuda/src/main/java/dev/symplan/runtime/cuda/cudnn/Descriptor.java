@@ -1,10 +1,13 @@
 package dev.symplan.runtime.cuda.cudnn;
 
+import com.google.common.primitives.ImmutableIntArray;
 import java.util.List;
 import org.bytedeco.cuda.cudnn.cudnnBackendDescriptor_t;
 import org.bytedeco.cuda.cudnn.cudnnContext;
 import org.bytedeco.cuda.global.cudnn;
 import org.bytedeco.javacpp.BoolPointer;
+import org.bytedeco.javacpp.DoublePointer;
+import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.IntPointer;
 import org.bytedeco.javacpp.LongPointer;
 import org.bytedeco.javacpp.Pointer;
@@ -45,6 +48,20 @@ final class Descriptor implements AutoCloseable {
   Descriptor choice(int attribute, int type, int value) {
     try (var memory = new IntPointer(new int[] {value})) {
       return set(attribute, type, 1, memory);
+    }
+  }
+
+  /**
+   * @param wide whether the attribute is in f64
+   */
+  Descriptor number(int attribute, double value, boolean wide) {
+    if (wide) {
+      try (var memory = new DoublePointer(new double[] {value})) {
+        return set(attribute, cudnn.CUDNN_TYPE_DOUBLE, 1, memory);
+      }
+    }
+    try (var memory = new FloatPointer(new float[] {(float) value})) {
+      return set(attribute, cudnn.CUDNN_TYPE_FLOAT, 1, memory);
     }
   }
 
@@ -97,6 +114,23 @@ final class Descriptor implements AutoCloseable {
               pointer, attribute, cudnn.CUDNN_TYPE_INT64, 1, count, value),
           "cudnnBackendGetAttribute of attribute " + attribute);
       return value.get();
+    }
+  }
+
+  /**
+   * {@return the values of an enumeration that an attribute lists}
+   *
+   * @param most as many as there may be
+   */
+  ImmutableIntArray readChoices(int attribute, int type, int most) {
+    try (var values = new IntPointer(most);
+        var count = new LongPointer(1)) {
+      CudnnException.check(
+          cudnn.cudnnBackendGetAttribute(pointer, attribute, type, most, count, values),
+          "cudnnBackendGetAttribute of attribute " + attribute);
+      var found = new int[Math.toIntExact(Math.min(count.get(), most))];
+      values.get(found);
+      return ImmutableIntArray.copyOf(found);
     }
   }
 

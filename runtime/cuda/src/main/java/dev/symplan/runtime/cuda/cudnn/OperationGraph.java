@@ -1,7 +1,9 @@
 package dev.symplan.runtime.cuda.cudnn;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.cuda.SlidingWindows;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import java.util.ArrayList;
@@ -22,11 +24,16 @@ final class OperationGraph implements AutoCloseable {
   /** The alignment of every real tensor, in bytes. */
   private static final int ALIGNMENT = 16;
 
-  /** The maximum number of engines to try, the best first. */
-  private static final int MAX_ENGINES = 8;
-
   /** A tensor of the graph; {@code uid} is its name in an execution. */
   record Tensor(long uid, ImmutableLongArray sizes, Descriptor descriptor) {}
+
+  /**
+   * The names of a graph's tensors in memory.
+   *
+   * @param uids in the order of the step's tensors, scratch memory after them
+   * @param scratch bytes of each piece of scratch memory
+   */
+  record Built(ImmutableList<Long> uids, ImmutableList<Long> scratch) {}
 
   private final List<Descriptor> owned = new ArrayList<>();
   private final List<Descriptor> operations = new ArrayList<>();
@@ -182,6 +189,28 @@ final class OperationGraph implements AutoCloseable {
         .finish();
   }
 
+  /**
+   * {@return a new operation that computes a convolution or a gradient; it lacks its attributes}
+   *
+   * @param computed the type of sums
+   */
+  Descriptor convolution(int kind, int attribute, int computed, SlidingWindows windows) {
+    var how =
+        own(cudnn.CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)
+            .dataType(cudnn.CUDNN_ATTR_CONVOLUTION_COMP_TYPE, computed)
+            .choice(
+                cudnn.CUDNN_ATTR_CONVOLUTION_CONV_MODE,
+                cudnn.CUDNN_TYPE_CONVOLUTION_MODE,
+                cudnn.CUDNN_CROSS_CORRELATION)
+            .longs(cudnn.CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, windows.dims())
+            .longs(cudnn.CUDNN_ATTR_CONVOLUTION_DILATIONS, windows.dilation().toArray())
+            .longs(cudnn.CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, windows.stride().toArray())
+            .longs(cudnn.CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, windows.padding().toArray())
+            .longs(cudnn.CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, windows.padding().toArray())
+            .finish();
+    return operation(kind).descriptor(attribute, how);
+  }
+
   /** {@return a tensor between two operations, row by row} */
   Tensor virtual(ImmutableLongArray sizes, int stored) {
     return virtual(sizes, TensorType.contiguousStrides(sizes), stored);
@@ -226,6 +255,7 @@ final class OperationGraph implements AutoCloseable {
   static int dataType(DType dtype) {
     return switch (dtype) {
       case F32 -> cudnn.CUDNN_DATA_FLOAT;
+      case F64 -> cudnn.CUDNN_DATA_DOUBLE;
       case F16 -> cudnn.CUDNN_DATA_HALF;
       case BF16 -> cudnn.CUDNN_DATA_BFLOAT16;
       default -> throw new IllegalArgumentException(dtype.shortName());
@@ -238,48 +268,73 @@ final class OperationGraph implements AutoCloseable {
    * @param maxWorkspace bytes
    * @throws CudnnException where cuDNN has none, with the reason that the last engine gave
    */
-  ExecutionPlan plan(cudnnContext handle, long maxWorkspace) {
+  ExecutionPlan plan(cudnnContext handle, long maxWorkspace, EngineRule rule) {
     var graph =
         own(cudnn.CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
             .handle(cudnn.CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle)
             .descriptors(cudnn.CUDNN_ATTR_OPERATIONGRAPH_OPS, operations)
             .finish();
-    var heuristic =
-        own(cudnn.CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
-            .descriptor(cudnn.CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
-            .choice(
-                cudnn.CUDNN_ATTR_ENGINEHEUR_MODE,
-                cudnn.CUDNN_TYPE_HEUR_MODE,
-                cudnn.CUDNN_HEUR_MODE_A)
-            .finish();
-    var engines =
-        Stream.generate(() -> own(cudnn.CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))
-            .limit(MAX_ENGINES)
-            .toList();
-    int found = heuristic.read(cudnn.CUDNN_ATTR_ENGINEHEUR_RESULTS, engines);
     Optional<CudnnException> refusal = Optional.empty();
-    for (var engine : engines.subList(0, found)) {
-      var plan = own(cudnn.CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    for (int mode : rule.modes()) {
+      ImmutableList<Descriptor> engines = ImmutableList.of();
       try {
-        plan.handle(cudnn.CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle)
-            .descriptor(cudnn.CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine)
-            .finish();
+        engines = engines(graph, mode, rule);
       } catch (CudnnException e) {
         refusal = Optional.of(e);
-        continue;
       }
-      long workspace = plan.readLong(cudnn.CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-      if (workspace <= maxWorkspace) {
-        return new ExecutionPlan(
-            handle,
-            plan,
-            workspace,
-            ImmutableList.copyOf(scalarUids),
-            ImmutableList.<Pointer>copyOf(scalars));
+      for (var engine : engines) {
+        var plan = own(cudnn.CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+        try {
+          plan.handle(cudnn.CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle)
+              .descriptor(cudnn.CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine)
+              .finish();
+        } catch (CudnnException e) {
+          refusal = Optional.of(e);
+          continue;
+        }
+        long workspace = plan.readLong(cudnn.CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+        if (workspace <= maxWorkspace) {
+          return new ExecutionPlan(
+              handle,
+              plan,
+              workspace,
+              ImmutableList.copyOf(scalarUids),
+              ImmutableList.<Pointer>copyOf(scalars));
+        }
       }
     }
     throw refusal.orElseGet(
         () -> CudnnException.refused("no engine of cuDNN within %s bytes".formatted(maxWorkspace)));
+  }
+
+  /** {@return the engines that cuDNN proposes and the rule allows, the best first} */
+  private ImmutableList<Descriptor> engines(Descriptor graph, int mode, EngineRule rule) {
+    var heuristic =
+        own(cudnn.CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
+            .descriptor(cudnn.CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+            .choice(cudnn.CUDNN_ATTR_ENGINEHEUR_MODE, cudnn.CUDNN_TYPE_HEUR_MODE, mode)
+            .finish();
+    var engines =
+        Stream.generate(() -> own(cudnn.CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))
+            .limit(rule.most())
+            .toList();
+    int found = heuristic.read(cudnn.CUDNN_ATTR_ENGINEHEUR_RESULTS, engines);
+    return engines.subList(0, found).stream()
+        .filter(engine -> rule.forbidden().isEmpty() || rule.allows(notes(engine)))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /** {@return what cuDNN notes about the numbers that an engine computes} */
+  private ImmutableIntArray notes(Descriptor configuration) {
+    var engine = own(cudnn.CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    int found = configuration.read(cudnn.CUDNN_ATTR_ENGINECFG_ENGINE, List.of(engine));
+    if (found != 1) {
+      throw CudnnException.refused("an engine configuration of %s engines".formatted(found));
+    }
+    return engine.readChoices(
+        cudnn.CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+        cudnn.CUDNN_TYPE_NUMERICAL_NOTE,
+        cudnn.CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
   }
 
   @Override

@@ -4,9 +4,11 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
+import dev.symplan.codegen.cuda.DeviceStep.Convolution;
 import dev.symplan.codegen.cuda.DeviceStep.Scores;
+import dev.symplan.codegen.cuda.SlidingWindows;
 import dev.symplan.ir.TensorType;
-import dev.symplan.runtime.cuda.cudnn.AttentionGraphs.Built;
+import dev.symplan.runtime.cuda.cudnn.OperationGraph.Built;
 import dev.symplan.runtime.cuda.library.HandlePool;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -22,10 +24,10 @@ import org.bytedeco.cuda.global.cudnn;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * Attention by cuDNN on one GPU and stream. Only the GPU's thread uses it. Attention of the same
- * types is planned once, wherever its tensors are.
+ * Attention and convolutions by cuDNN on one GPU and stream. Only the GPU's thread uses it. Steps
+ * of the same types are planned once, wherever their tensors are.
  */
-public final class CudnnAttention implements AutoCloseable {
+public final class CudnnCalls implements AutoCloseable {
 
   /** The alignment of all parts of the workspace, in bytes. */
   private static final long ALIGNMENT = 256;
@@ -33,28 +35,41 @@ public final class CudnnAttention implements AutoCloseable {
   /**
    * The properties of a step that a cuDNN plan depends on: everything except addresses and names.
    */
-  private record Key(
-      boolean backward,
-      ImmutableList<TensorType> types,
-      boolean biased,
-      boolean logs,
-      boolean causal,
-      double scale) {
-    static Key of(boolean backward, ImmutableList<TensorRef> tensors, Scores scores, boolean logs) {
-      return new Key(
-          backward,
-          tensors.stream().map(TensorRef::type).collect(ImmutableList.toImmutableList()),
-          scores.bias().isPresent(),
-          logs,
-          scores.causal(),
-          scores.scale());
+  private sealed interface Key {
+
+    record OfAttention(
+        boolean backward,
+        ImmutableList<TensorType> types,
+        boolean biased,
+        boolean logs,
+        boolean causal,
+        double scale)
+        implements Key {
+      static Key of(
+          boolean backward, ImmutableList<TensorRef> tensors, Scores scores, boolean logs) {
+        return new OfAttention(
+            backward,
+            typesOf(tensors),
+            scores.bias().isPresent(),
+            logs,
+            scores.causal(),
+            scores.scale());
+      }
+    }
+
+    record OfConvolution(
+        Convolution.Pass pass, ImmutableList<TensorType> types, SlidingWindows windows)
+        implements Key {}
+
+    static ImmutableList<TensorType> typesOf(ImmutableList<TensorRef> tensors) {
+      return tensors.stream().map(TensorRef::type).collect(ImmutableList.toImmutableList());
     }
   }
 
   private record Planned(Built built, ExecutionPlan plan) {
 
     long bytes() {
-      return built.scratch().stream().mapToLong(CudnnAttention::aligned).sum()
+      return built.scratch().stream().mapToLong(CudnnCalls::aligned).sum()
           + plan.workspaceBytes();
     }
   }
@@ -74,12 +89,12 @@ public final class CudnnAttention implements AutoCloseable {
    * @param pointers to locations in the GPU's memory
    * @throws CudnnException when cuDNN cannot be used on the current GPU
    */
-  public CudnnAttention(
+  public CudnnCalls(
       int device, CUstream_st stream, long maxWorkspace, LongFunction<Pointer> pointers) {
     this.device = device;
     this.maxWorkspace = maxWorkspace;
     this.pointers = pointers;
-    this.handle = HANDLES.take(device, CudnnAttention::createHandle);
+    this.handle = HANDLES.take(device, CudnnCalls::createHandle);
     CudnnException.check(cudnn.cudnnSetStream(handle, stream), "cudnnSetStream");
   }
 
@@ -104,8 +119,13 @@ public final class CudnnAttention implements AutoCloseable {
    */
   public Optional<Prepared> prepare(Attention step, Function<TensorRef, Pointer> locations) {
     var tensors = step.tensors();
-    var key = Key.of(false, tensors, step.scores(), step.logs().isPresent());
-    return prepare(key, graph -> AttentionGraphs.forward(graph, step), tensors, locations);
+    var key = Key.OfAttention.of(false, tensors, step.scores(), step.logs().isPresent());
+    return prepare(
+        key,
+        graph -> AttentionGraphs.forward(graph, step),
+        EngineRule.FIRST,
+        tensors,
+        locations);
   }
 
   /**
@@ -116,17 +136,39 @@ public final class CudnnAttention implements AutoCloseable {
   public Optional<Prepared> prepare(
       AttentionBackward step, Function<TensorRef, Pointer> locations) {
     var tensors = step.tensors();
-    var key = Key.of(true, tensors, step.scores(), true);
-    return prepare(key, graph -> AttentionGraphs.backward(graph, step), tensors, locations);
+    var key = Key.OfAttention.of(true, tensors, step.scores(), true);
+    return prepare(
+        key,
+        graph -> AttentionGraphs.backward(graph, step),
+        EngineRule.FIRST,
+        tensors,
+        locations);
+  }
+
+  /**
+   * {@return the step; empty if cuDNN refuses it, or has only kernels whose results change from run
+   * to run or keep fewer digits than its types}
+   *
+   * @param locations pointers to tensors on the GPU, where they are when the step is called
+   */
+  public Optional<Prepared> prepare(Convolution step, Function<TensorRef, Pointer> locations) {
+    var tensors = step.tensors();
+    return prepare(
+        new Key.OfConvolution(step.pass(), Key.typesOf(tensors), step.windows()),
+        graph -> ConvolutionGraph.build(graph, step),
+        EngineRule.exact(step.small().type().dtype()),
+        tensors,
+        locations);
   }
 
   private Optional<Prepared> prepare(
       Key key,
       Function<OperationGraph, Built> build,
+      EngineRule engines,
       ImmutableList<TensorRef> tensors,
       Function<TensorRef, Pointer> locations) {
     var known = plans.get(key);
-    var planned = known == null ? plan(build) : known;
+    var planned = known == null ? plan(build, engines) : known;
     plans.put(key, planned);
     return planned
         .filter(found -> found.bytes() <= maxWorkspace)
@@ -137,12 +179,12 @@ public final class CudnnAttention implements AutoCloseable {
             });
   }
 
-  private Optional<Planned> plan(Function<OperationGraph, Built> build) {
+  private Optional<Planned> plan(Function<OperationGraph, Built> build, EngineRule engines) {
     var graph = new OperationGraph();
     graphs.add(graph);
     try {
       var built = build.apply(graph);
-      return Optional.of(new Planned(built, graph.plan(handle, maxWorkspace)));
+      return Optional.of(new Planned(built, graph.plan(handle, maxWorkspace, engines)));
     } catch (CudnnException e) {
       if (e.isRefusal()) {
         return Optional.empty();

@@ -1,0 +1,51 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.primitives.ImmutableLongArray;
+
+/**
+ * The windows of a convolution, a number for each dimension of the image over which they slide.
+ *
+ * @param stride from one window to the next
+ * @param padding of the image, on both sides
+ * @param dilation from one element of a window to the next
+ */
+public record SlidingWindows(
+    ImmutableLongArray stride, ImmutableLongArray padding, ImmutableLongArray dilation) {
+
+  public SlidingWindows {
+    if (padding.length() != stride.length()
+        || dilation.length() != stride.length()
+        || stride.stream().anyMatch(value -> value < 1)
+        || padding.stream().anyMatch(value -> value < 0)
+        || dilation.stream().anyMatch(value -> value < 1)) {
+      throw new IllegalArgumentException(
+          "windows with strides %s, padding %s, dilation %s".formatted(stride, padding, dilation));
+    }
+  }
+
+  /** {@return the number of dimensions} */
+  public int dims() {
+    return stride.length();
+  }
+
+  /** {@return how many windows of a size there are in an image; 0 or less if none fits} */
+  public long count(int dim, long image, long size) {
+    long room = image + 2 * padding.get(dim) - dilation.get(dim) * (size - 1) - 1;
+    return Math.floorDiv(room, stride.get(dim)) + 1;
+  }
+
+  /** {@return the same with one dimension more, in which images and windows have one element} */
+  SlidingWindows withDimension() {
+    return new SlidingWindows(before(1, stride), before(0, padding), before(1, dilation));
+  }
+
+  private static ImmutableLongArray before(long first, ImmutableLongArray values) {
+    return ImmutableLongArray.builder().add(first).addAll(values).build();
+  }
+
+  /** {@return for example {@code stride [2, 2], padding [1, 1], dilation [1, 1]}} */
+  @Override
+  public String toString() {
+    return "stride %s, padding %s, dilation %s".formatted(stride, padding, dilation);
+  }
+}

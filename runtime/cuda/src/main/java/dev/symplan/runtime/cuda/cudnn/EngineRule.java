@@ -1,0 +1,55 @@
+package dev.symplan.runtime.cuda.cudnn;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.DType;
+import org.bytedeco.cuda.global.cudnn;
+
+/**
+ * Which engines may compute a graph.
+ *
+ * @param modes the heuristics to ask, in order
+ * @param most how many engines to ask each of them for
+ * @param forbidden what cuDNN must not note about an engine's numbers
+ */
+record EngineRule(ImmutableList<Integer> modes, int most, ImmutableSet<Integer> forbidden) {
+
+  /** A few engines, the best first: for graphs that hardly any engine knows. */
+  static final EngineRule FIRST =
+      new EngineRule(ImmutableList.of(cudnn.CUDNN_HEUR_MODE_A), 8, ImmutableSet.of());
+
+  /**
+   * Engines that give the same bits in every run, and add up products of the elements as they are.
+   * Transformed images (FFT, Winograd) lose digits, and spread infinities to other elements.
+   */
+  private static final ImmutableSet<Integer> INEXACT =
+      ImmutableSet.of(
+          cudnn.CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
+          cudnn.CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
+          cudnn.CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,
+          cudnn.CUDNN_NUMERICAL_NOTE_FFT,
+          cudnn.CUDNN_NUMERICAL_NOTE_WINOGRAD,
+          cudnn.CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
+          cudnn.CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+          cudnn.CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
+
+  private static final int MOST = 64;
+
+  /** {@return the rule for tensors of a type, whose elements keep all their bits} */
+  static EngineRule exact(DType dtype) {
+    var forbidden = ImmutableSet.<Integer>builder().addAll(INEXACT);
+    if (dtype == DType.F32) {
+      // For f32, these compute in TF32.
+      forbidden.add(cudnn.CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+    }
+    return new EngineRule(
+        ImmutableList.of(cudnn.CUDNN_HEUR_MODE_A, cudnn.CUDNN_HEUR_MODE_FALLBACK),
+        MOST,
+        forbidden.build());
+  }
+
+  boolean allows(ImmutableIntArray notes) {
+    return notes.stream().noneMatch(forbidden::contains);
+  }
+}
