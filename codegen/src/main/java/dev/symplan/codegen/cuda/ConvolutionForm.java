@@ -13,15 +13,13 @@ import java.util.stream.Stream;
  * The tensors of a convolution as cuDNN knows them: with two or three dimensions beside batch and
  * channels, and strides that tell the layout.
  */
-record ConvolutionForm(
-    TensorRef large, TensorRef weight, TensorRef small, SlidingWindows windows) {
+record ConvolutionForm(TensorRef large, TensorRef weight, TensorRef small, SlidingWindows windows) {
 
   /** {@return the form; empty if cuDNN has no kernel, by the tensors alone} */
   static Optional<ConvolutionForm> of(
       TensorRef large, TensorRef weight, TensorRef small, SlidingWindows windows) {
     if (windows.dims() == 1) {
-      return of(
-          withHeight(large), withHeight(weight), withHeight(small), windows.withDimension());
+      return of(withHeight(large), withHeight(weight), withHeight(small), windows.withDimension());
     }
     boolean suits =
         LibraryConvolution.suits(large.type(), weight.type(), small.type())
@@ -45,7 +43,6 @@ record ConvolutionForm(
   }
 
   Convolution step(LocalOp op, Convolution.Pass pass, ImmutableList<DeviceStep> otherwise) {
-    return new Convolution(
-        op.stream(), pass, large, weight, small, windows, otherwise, op.name());
+    return new Convolution(op.stream(), pass, large, weight, small, windows, otherwise, op.name());
   }
 }

@@ -101,9 +101,7 @@ final class ConvolutionOps {
     op.add(
         form.get()
             .step(
-                op.arguments.op(),
-                pass,
-                generated(pass, large, weight, small, Optional.empty())));
+                op.arguments.op(), pass, generated(pass, large, weight, small, Optional.empty())));
     bias.ifPresent(own -> addBias(pass == Pass.FORWARD ? small : large, own));
   }
 
@@ -134,8 +132,7 @@ final class ConvolutionOps {
         "aten::add.Tensor",
         List.of(
             new Operand.Tensor(result),
-            new Operand.Tensor(
-                Moves.strided(bias, 0, sizes, ImmutableLongArray.copyOf(strides))),
+            new Operand.Tensor(Moves.strided(bias, 0, sizes, ImmutableLongArray.copyOf(strides))),
             new Operand.Constant(new Arg.Int(1))),
         result);
   }
@@ -184,7 +181,12 @@ final class ConvolutionOps {
       loop(kernel, "k" + dim, window.get(dim));
       kernel.line(
           "const long long p%1$s = i%2$s * %3$s + k%1$s * %4$s - %5$s;"
-              .formatted(dim, dim + 2, windows.stride().get(dim), windows.dilation().get(dim), windows.padding().get(dim)));
+              .formatted(
+                  dim,
+                  dim + 2,
+                  windows.stride().get(dim),
+                  windows.dilation().get(dim),
+                  windows.padding().get(dim)));
       kernel.line(
           "if (p%1$s < 0 || p%1$s >= %2$s) {\n  continue;\n}"
               .formatted(dim, large.type().size(dim + 2)));
@@ -208,7 +210,12 @@ final class ConvolutionOps {
       loop(kernel, "k" + dim, window.get(dim));
       kernel.line(
           "const long long t%1$s = i%2$s + %3$s - k%1$s * %4$s, p%1$s = t%1$s / %5$s;"
-              .formatted(dim, dim + 2, windows.padding().get(dim), windows.dilation().get(dim), windows.stride().get(dim)));
+              .formatted(
+                  dim,
+                  dim + 2,
+                  windows.padding().get(dim),
+                  windows.dilation().get(dim),
+                  windows.stride().get(dim)));
       kernel.line(
           "if (t%1$s < 0 || t%1$s %% %2$s != 0 || p%1$s >= %3$s) {\n  continue;\n}"
               .formatted(dim, windows.stride().get(dim), small.type().size(dim + 2)));
@@ -232,7 +239,12 @@ final class ConvolutionOps {
       loop(kernel, "w" + dim, small.type().size(dim + 2));
       kernel.line(
           "const long long p%1$s = w%1$s * %2$s + i%3$s * %4$s - %5$s;"
-              .formatted(dim, windows.stride().get(dim), dim + 2, windows.dilation().get(dim), windows.padding().get(dim)));
+              .formatted(
+                  dim,
+                  windows.stride().get(dim),
+                  dim + 2,
+                  windows.dilation().get(dim),
+                  windows.padding().get(dim)));
       kernel.line(
           "if (p%1$s < 0 || p%1$s >= %2$s) {\n  continue;\n}"
               .formatted(dim, large.type().size(dim + 2)));

@@ -20,8 +20,8 @@ final class WindowOps {
           .put("prims::_low_memory_max_pool_with_offsets", op -> largest(op, true))
           .put("prims::_low_memory_max_pool_offsets_to_indices", WindowOps::offsetsToIndices)
           .put("aten::max_pool2d_with_indices_backward", WindowOps::largestBackward)
-          .put("aten::avg_pool2d", WindowOps::average)
-          .put("aten::avg_pool2d_backward", WindowOps::averageBackward)
+          .put("aten::avg_pool2d", op -> average(op, false))
+          .put("aten::avg_pool2d_backward", op -> average(op, true))
           .put("aten::_adaptive_avg_pool2d", op -> adaptive(op, false))
           .put("aten::_adaptive_avg_pool2d_backward", op -> adaptive(op, true))
           .put("aten::im2col", WindowOps::unfold)
@@ -283,44 +283,37 @@ final class WindowOps {
       }
       """;
 
-  private static void average(PositionOps op) {
-    var self = op.arguments.tensor("self");
+  /** Means of windows. Backward, an element gets a part of each window that it is in. */
+  private static void average(PositionOps op, boolean backward) {
+    var from = op.arguments.tensor(backward ? "grad_output" : "self");
     var result = op.arguments.result();
-    op.arguments.checkComputes(self);
-    var windows = Windows.of(op, image(self), image(result));
+    op.arguments.checkComputes(from);
+    var windows = Windows.of(op, image(backward ? result : from), image(backward ? from : result));
     var kernel = op.kernel(result.type().sizes());
     kernel.function(EXTENT);
     var indices = kernel.indices();
     kernel.line("double sum = 0;");
-    overWindow(kernel, windows, indices);
-    kernel.line("sum += (double)%s;".formatted(kernel.value(self, with(indices, "y", "x"))));
+    if (backward) {
+      overElement(kernel, windows, indices);
+    } else {
+      overWindow(kernel, windows, indices);
+    }
+    var value = kernel.value(from, with(indices, "y", "x"));
+    kernel.line(
+        backward
+            ? "sum += (double)%s / %s;".formatted(value, divisor(op, windows, "y", "x"))
+            : "sum += (double)%s;".formatted(value));
     kernel.line(END);
     kernel.set(
         result,
         indices,
-        "(%s)(sum / %s)"
+        "(%s)%s"
             .formatted(
                 CTypes.computed(result.type().dtype()),
-                divisor(op, windows, last(indices, 2), last(indices, 1))));
-    op.launch(kernel, result.type().sizes());
-  }
-
-  private static void averageBackward(PositionOps op) {
-    var grad = op.arguments.tensor("grad_output");
-    var result = op.arguments.result();
-    op.arguments.checkComputes(grad);
-    var windows = Windows.of(op, image(result), image(grad));
-    var kernel = op.kernel(result.type().sizes());
-    kernel.function(EXTENT);
-    var indices = kernel.indices();
-    kernel.line("double sum = 0;");
-    overElement(kernel, windows, indices);
-    kernel.line(
-        "sum += (double)%s / %s;"
-            .formatted(
-                kernel.value(grad, with(indices, "y", "x")), divisor(op, windows, "y", "x")));
-    kernel.line(END);
-    kernel.set(result, indices, "(%s)sum".formatted(CTypes.computed(result.type().dtype())));
+                backward
+                    ? "sum"
+                    : "(sum / %s)"
+                        .formatted(divisor(op, windows, last(indices, 2), last(indices, 1)))));
     op.launch(kernel, result.type().sizes());
   }
 

@@ -6,8 +6,10 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
 import java.util.stream.Stream;
@@ -18,10 +20,20 @@ import java.util.stream.Stream;
  * <p>Weights are [out channels, channels of a group, kernel …], of transposed convolutions [in
  * channels, out channels of a group, kernel …].
  */
-final class ConvolutionOps {
+public final class ConvolutionOps {
   private static final int MAX_DIMS = 3;
 
   private ConvolutionOps() {}
+
+  /** {@return whether an op is a convolution, or gives the gradients of one} */
+  public static boolean is(OpDef def) {
+    return def.has(OpTrait.CONVOLUTION);
+  }
+
+  /** {@return whether a convolution gives gradients} */
+  public static boolean isBackward(OpDef def) {
+    return def.name().name().endsWith("_backward");
+  }
 
   static Stream<OpSpec> all() {
     return Stream.of(
@@ -30,13 +42,13 @@ final class ConvolutionOps {
                     aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor
                     """,
                     call -> OpResult.fresh(convolved(call)))
-                .map(spec -> spec.flops(ConvolutionOps::flops)),
+                .map(spec -> spec.flops(ConvolutionOps::flops).traits(OpTrait.CONVOLUTION)),
             Table.ops(
                     """
                     aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
                     """,
                     ConvolutionOps::gradients)
-                .map(spec -> spec.flops(ConvolutionOps::flops)),
+                .map(spec -> spec.flops(ConvolutionOps::flops).traits(OpTrait.CONVOLUTION)),
             Table.single(
                 """
                 aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor
@@ -50,10 +62,21 @@ final class ConvolutionOps {
         .flatMap(specs -> specs);
   }
 
-  /** Each element takes the weights of one output channel. */
+  /**
+   * Each element of the image that has one for each window takes the weights of its channel: in the
+   * convolution, and in the gradients of input and weight.
+   */
   private static double flops(OpCall call, TensorType result) {
     var weight = call.tensor("weight");
-    return 2.0 * result.numel() * weight.numel() / Math.max(1, weight.size(0));
+    boolean transposed = call.bool("transposed");
+    boolean backward = isBackward(call.def());
+    var small = transposed ? call.tensor("input") : backward ? call.tensor("grad_output") : result;
+    long products = 1;
+    if (backward) {
+      boolean[] mask = Images.mask(call, 3);
+      products = (mask[0] ? 1 : 0) + (mask[1] ? 1 : 0);
+    }
+    return 2.0 * products * small.numel() * weight.numel() / Math.max(1, weight.size(0));
   }
 
   private static TensorType convolved(OpCall call) {

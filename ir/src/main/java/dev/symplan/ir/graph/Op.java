@@ -208,9 +208,14 @@ public final class Op {
    * traffic does}
    */
   public double flops() {
-    return !results.isEmpty() && results.getFirst().type() instanceof TensorType result
-        ? def.flops().map(count -> count.of(call(), result)).orElse(0.0)
-        : 0;
+    return def.flops()
+        .flatMap(
+            count ->
+                results.stream()
+                    .filter(Value::isTensor)
+                    .findFirst()
+                    .map(result -> count.of(call(), result.tensor())))
+        .orElse(0.0);
   }
 
   /**

@@ -12,7 +12,7 @@ public interface FlopCount {
   /**
    * {@return the operations of one call}
    *
-   * @param result the type of its first result
+   * @param result the type of the first of its results that is a tensor
    */
   double of(OpCall call, TensorType result);
 }

@@ -32,6 +32,8 @@ public enum OpTrait {
   CONCATENATION,
   /** Scaled dot-product attention, or its gradients. */
   ATTENTION,
+  /** A convolution, or its gradients. */
+  CONVOLUTION,
   /** {@code wait_tensor}: its result is its argument, finished. */
   WAIT,
   /** Without a rule: its types come from annotations. Plannable, not executable. */

@@ -3,6 +3,7 @@ package dev.symplan.planner.cost;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.machine.Target;
@@ -20,12 +21,25 @@ import org.junit.jupiter.params.provider.ValueSource;
 class CostModelTest {
   private static final CostModel COSTS = new CostModel(Target.H200_X4);
 
+  private static final String SLICED =
+      """
+      graph t(x0: bf16[64, 64, 56, %s], w: bf16[64, 64, 3, 3]) {
+        x = aten::slice.Tensor(x0, 3, 0, %s)
+        y = aten::convolution(x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+        return y
+      }
+      """;
+
   private static double micros(String text) {
-    var graph =
-        GraphParser.parse(new SourceFile("t.graph", "graph version 1\n" + text))
-            .graphs()
-            .getFirst();
-    return COSTS.computeMicros(graph.ops().getLast());
+    return COSTS.computeMicros(last(text));
+  }
+
+  private static Op last(String text) {
+    return GraphParser.parse(new SourceFile("t.graph", "graph version 1\n" + text))
+        .graphs()
+        .getFirst()
+        .ops()
+        .getLast();
   }
 
   /** The rest of the table is not read. */
@@ -134,5 +148,70 @@ class CostModelTest {
                 """
                     .formatted(rows)))
         .isCloseTo(measured, Percentage.withPercentage(15));
+  }
+
+  /** As measured on an H100, in microseconds: 64 images of 56 × 56, channels last or not. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          bf16 |  64 |  64 | 3 | 1 | true  |  46 |   47 |  48
+          bf16 |  64 |  64 | 3 | 1 | false |  99 |  103 |  99
+          bf16 | 256 | 512 | 1 | 2 | false | 176 |  222 | 184
+          f32  |  64 |  64 | 3 | 1 | false | 365 |  628 | 578
+          f32  | 128 | 128 | 3 | 2 | false | 491 | 1066 | 834
+          """)
+  void convolutionsCostWhatTheirProductsDo(
+      String dtype,
+      long in,
+      long out,
+      long window,
+      long stride,
+      boolean last,
+      double forward,
+      double ofInput,
+      double ofWeight) {
+    long padding = window / 2;
+    long size = (56 + 2 * padding - window) / stride + 1;
+    var windows = "[%1$s, %1$s], [%2$s, %2$s], [1, 1], False, [0, 0], 1".formatted(stride, padding);
+    var text =
+        """
+        graph t(x0: %1$s[64, %2$s], w: %1$s[%3$s], g0: %1$s[64, %4$s]) {
+          x = aten::permute(x0, %5$s)
+          g = aten::permute(g0, %5$s)
+          %%s = %%s
+          return y
+        }
+        """
+            .formatted(
+                dtype,
+                last ? "56, 56, " + in : in + ", 56, 56",
+                "%s, %s, %s, %s".formatted(out, in, window, window),
+                last
+                    ? "%s, %s, %s".formatted(size, size, out)
+                    : "%s, %s, %s".formatted(out, size, size),
+                last ? "[0, 3, 1, 2]" : "[0, 1, 2, 3]");
+    var gradient = "aten::convolution_backward(g, x, w, None, %s, [%s, False])";
+    var h100 = new CostModel(Target.H100_X4);
+    var near = Percentage.withPercentage(35);
+    assertThat(micros(h100, text, "y", "aten::convolution(x, w, None, %s)".formatted(windows)))
+        .isCloseTo(forward, near);
+    assertThat(micros(h100, text, "y, q, r", gradient.formatted(windows, "True, False")))
+        .isCloseTo(ofInput, near);
+    assertThat(micros(h100, text, "p, y, r", gradient.formatted(windows, "False, True")))
+        .isCloseTo(ofWeight, near);
+  }
+
+  private static double micros(CostModel costs, String text, String results, String call) {
+    return costs.computeMicros(last(text.formatted(results, call)));
+  }
+
+  /** Gaps keep cuDNN away, and our kernels take long. */
+  @Test
+  void convolutionsWithoutCudnnAreSlow() {
+    double dense = micros(SLICED.formatted(56, 56));
+    double sliced = micros(SLICED.formatted(57, 56));
+    assertThat(sliced).isGreaterThan(20 * dense);
   }
 }

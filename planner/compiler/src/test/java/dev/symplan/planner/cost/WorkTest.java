@@ -120,4 +120,25 @@ class WorkTest {
             "return dq, dk, dv");
     assertThat(of(backward, "dq").flops()).isEqualTo(5 * product);
   }
+
+  @Test
+  void convolutionsAreAProductForEachImageOrGradient() {
+    var windows = "[2, 2], [1, 1], [1, 1], %s, [0, 0], 2, [%s, True]";
+    var gradient = "dx, dw, db = aten::convolution_backward(g, x, w, [6], ";
+    double product = 2.0 * 3 * 6 * 4 * 4 * 2 * 3 * 3;
+    var inputs = "x: f32[3, 4, 8, 8], w: f32[6, 2, 3, 3], g: f32[3, 6, 4, 4]";
+    var both =
+        plan(
+            inputs, gradient + windows.formatted("False", "True, True") + ")", "return dx, dw, db");
+    assertThat(of(both, "dx").flops()).isEqualTo(2 * product);
+    var second =
+        plan(inputs, gradient + windows.formatted("False", "False, True") + ")", "return dw, db");
+    assertThat(of(second, "dw").flops()).isEqualTo(product);
+    var transposed =
+        plan(
+            "x: f32[3, 6, 4, 4], w: f32[6, 2, 3, 3]",
+            "y = aten::convolution(x, w, None, [2, 2], [1, 1], [1, 1], True, [1, 1], 2)",
+            "return y");
+    assertThat(of(transposed, "y").flops()).isEqualTo(product);
+  }
 }

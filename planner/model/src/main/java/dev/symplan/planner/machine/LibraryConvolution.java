@@ -32,10 +32,7 @@ public final class LibraryConvolution {
   }
 
   private static boolean isFloat(DType dtype) {
-    return dtype == DType.F32
-        || dtype == DType.F64
-        || dtype == DType.F16
-        || dtype == DType.BF16;
+    return dtype == DType.F32 || dtype == DType.F64 || dtype == DType.F16 || dtype == DType.BF16;
   }
 
   /**
@@ -50,13 +47,11 @@ public final class LibraryConvolution {
             && (all.stream().allMatch(TensorType::isContiguous)
                 || !all.stream().allMatch(LibraryConvolution::hasChannelsInnermost));
     return type.withStrides(
-        rowMajor
-            ? TensorType.contiguousStrides(type.sizes())
-            : channelsInnermost(type.sizes()));
+        rowMajor ? TensorType.contiguousStrides(type.sizes()) : channelsInnermost(type.sizes()));
   }
 
   /** {@return whether the elements lie so without gaps; strides of size-1 dims do not count} */
-  private static boolean hasChannelsInnermost(TensorType type) {
+  public static boolean hasChannelsInnermost(TensorType type) {
     var wanted = channelsInnermost(type.sizes());
     for (int dim = 0; dim < type.rank(); dim++) {
       if (type.size(dim) != 1 && type.stride(dim) != wanted.get(dim)) {

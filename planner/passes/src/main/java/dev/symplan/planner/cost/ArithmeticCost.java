@@ -3,6 +3,7 @@ package dev.symplan.planner.cost;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.AttentionOps;
+import dev.symplan.ir.aten.ConvolutionOps;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.machine.Compute;
 import dev.symplan.planner.machine.GeneratedAttention;
@@ -52,7 +53,9 @@ final class ArithmeticCost {
     if (op.flops() == 0) {
       return 0;
     }
-    return AttentionOps.is(op.def()) ? attention(op, compute) : product(op, compute);
+    return AttentionOps.is(op.def())
+        ? attention(op, compute)
+        : ConvolutionOps.is(op.def()) ? ConvolutionCost.micros(op, compute) : product(op, compute);
   }
 
   /**

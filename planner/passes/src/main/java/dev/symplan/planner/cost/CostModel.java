@@ -4,6 +4,7 @@ import com.google.common.math.IntMath;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.ConvolutionOps;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
@@ -250,9 +251,13 @@ public final class CostModel {
       return 0;
     }
     long bytes = readBy(op) + bytesOf(op.results());
-    return Math.max(
-        kernelMicros(bytes),
-        target.compute().kernelMicros() + ArithmeticCost.micros(op, target.compute()));
+    double micros =
+        Math.max(
+            kernelMicros(bytes),
+            target.compute().kernelMicros() + ArithmeticCost.micros(op, target.compute()));
+    return ConvolutionOps.is(op.def())
+        ? micros + streamedMicros(ConvolutionCost.copiedBytes(op))
+        : micros;
   }
 
   /** An op that gathers rows reads no more of its first operand than it makes. */

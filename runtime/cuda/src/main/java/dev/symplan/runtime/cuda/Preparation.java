@@ -42,9 +42,6 @@ import org.bytedeco.javacpp.PointerPointer;
 /** Turns a rank's steps into calls with all arguments built. */
 final class Preparation {
 
-  /** What needs more beside its tensors runs without cuDNN. */
-  private static final long MAX_CUDNN_WORKSPACE = 256L << 20;
-
   /** The first architecture whose kernels wait for the launches before them. */
   private static final int DEPENDENT_LAUNCHES = 90;
 
@@ -160,11 +157,7 @@ final class Preparation {
     return cudnn.orElseGet(
         () -> {
           var made =
-              new CudnnCalls(
-                  gpu.device(),
-                  gpu.stream(StreamKind.COMPUTE),
-                  MAX_CUDNN_WORKSPACE,
-                  DevicePointer::new);
+              new CudnnCalls(gpu.device(), gpu.stream(StreamKind.COMPUTE), DevicePointer::new);
           gpu.onClose(made::close);
           cudnn = Optional.of(made);
           return made;

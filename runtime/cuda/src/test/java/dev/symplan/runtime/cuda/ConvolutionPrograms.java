@@ -81,8 +81,20 @@ final class ConvolutionPrograms {
 
     Case withLayout(boolean images, boolean weight) {
       return new Case(
-          dtype, batch, groups, channels, sizes, window, stride, padding, dilation, transposed,
-          added, bias, images, weight);
+          dtype,
+          batch,
+          groups,
+          channels,
+          sizes,
+          window,
+          stride,
+          padding,
+          dilation,
+          transposed,
+          added,
+          bias,
+          images,
+          weight);
     }
 
     /** {@return the sizes of the output; some not positive if no window fits} */

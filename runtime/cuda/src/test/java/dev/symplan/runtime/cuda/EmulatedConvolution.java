@@ -33,8 +33,7 @@ final class EmulatedConvolution {
   }
 
   /** Runs the steps that do without the library, and compares. */
-  static void check(
-      Convolution step, Function<TensorRef, HostTensor> memory, Runnable otherwise) {
+  static void check(Convolution step, Function<TensorRef, HostTensor> memory, Runnable otherwise) {
     var expected = new EmulatedConvolution(step, memory);
     otherwise.run();
     expected.compare();

@@ -69,8 +69,7 @@ public final class CudnnCalls implements AutoCloseable {
   private record Planned(Built built, ExecutionPlan plan) {
 
     long bytes() {
-      return built.scratch().stream().mapToLong(CudnnCalls::aligned).sum()
-          + plan.workspaceBytes();
+      return built.scratch().stream().mapToLong(CudnnCalls::aligned).sum() + plan.workspaceBytes();
     }
   }
 
@@ -78,21 +77,17 @@ public final class CudnnCalls implements AutoCloseable {
 
   private final int device;
   private final cudnnContext handle;
-  private final long maxWorkspace;
   private final LongFunction<Pointer> pointers;
   private final Map<Key, Optional<Planned>> plans = new HashMap<>();
   private final List<OperationGraph> graphs = new ArrayList<>();
 
   /**
    * @param device the current GPU, as this process counts them
-   * @param maxWorkspace bytes that one call may need beside its tensors
    * @param pointers to locations in the GPU's memory
    * @throws CudnnException when cuDNN cannot be used on the current GPU
    */
-  public CudnnCalls(
-      int device, CUstream_st stream, long maxWorkspace, LongFunction<Pointer> pointers) {
+  public CudnnCalls(int device, CUstream_st stream, LongFunction<Pointer> pointers) {
     this.device = device;
-    this.maxWorkspace = maxWorkspace;
     this.pointers = pointers;
     this.handle = HANDLES.take(device, CudnnCalls::createHandle);
     CudnnException.check(cudnn.cudnnSetStream(handle, stream), "cudnnSetStream");
@@ -123,7 +118,7 @@ public final class CudnnCalls implements AutoCloseable {
     return prepare(
         key,
         graph -> AttentionGraphs.forward(graph, step),
-        EngineRule.FIRST,
+        EngineRule.ATTENTION,
         tensors,
         locations);
   }
@@ -140,7 +135,7 @@ public final class CudnnCalls implements AutoCloseable {
     return prepare(
         key,
         graph -> AttentionGraphs.backward(graph, step),
-        EngineRule.FIRST,
+        EngineRule.ATTENTION,
         tensors,
         locations);
   }
@@ -156,7 +151,7 @@ public final class CudnnCalls implements AutoCloseable {
     return prepare(
         new Key.OfConvolution(step.pass(), Key.typesOf(tensors), step.windows()),
         graph -> ConvolutionGraph.build(graph, step),
-        EngineRule.exact(step.small().type().dtype()),
+        EngineRule.convolution(step.small().type().dtype()),
         tensors,
         locations);
   }
@@ -171,7 +166,7 @@ public final class CudnnCalls implements AutoCloseable {
     var planned = known == null ? plan(build, engines) : known;
     plans.put(key, planned);
     return planned
-        .filter(found -> found.bytes() <= maxWorkspace)
+        .filter(found -> found.bytes() <= engines.workspaceBytes())
         .map(
             found -> {
               var operands = tensors.stream().map(locations).toList();
@@ -184,7 +179,7 @@ public final class CudnnCalls implements AutoCloseable {
     graphs.add(graph);
     try {
       var built = build.apply(graph);
-      return Optional.of(new Planned(built, graph.plan(handle, maxWorkspace, engines)));
+      return Optional.of(new Planned(built, graph.plan(handle, engines)));
     } catch (CudnnException e) {
       if (e.isRefusal()) {
         return Optional.empty();

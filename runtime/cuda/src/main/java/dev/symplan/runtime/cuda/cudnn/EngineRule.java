@@ -12,12 +12,17 @@ import org.bytedeco.cuda.global.cudnn;
  * @param modes the heuristics to ask, in order
  * @param most how many engines to ask each of them for
  * @param forbidden what cuDNN must not note about an engine's numbers
+ * @param workspaceBytes that one call may need beside its tensors
  */
-record EngineRule(ImmutableList<Integer> modes, int most, ImmutableSet<Integer> forbidden) {
+record EngineRule(
+    ImmutableList<Integer> modes, int most, ImmutableSet<Integer> forbidden, long workspaceBytes) {
 
-  /** A few engines, the best first: for graphs that hardly any engine knows. */
-  static final EngineRule FIRST =
-      new EngineRule(ImmutableList.of(cudnn.CUDNN_HEUR_MODE_A), 8, ImmutableSet.of());
+  /** A few engines, the best first: those of attention, which hardly any engine knows. */
+  static final EngineRule ATTENTION =
+      new EngineRule(ImmutableList.of(cudnn.CUDNN_HEUR_MODE_A), 8, ImmutableSet.of(), 256L << 20);
+
+  /** Most engines of convolutions copy images into the layout that they know. */
+  private static final long CONVOLUTION_WORKSPACE = 512L << 20;
 
   /**
    * Engines that give the same bits in every run, and add up products of the elements as they are.
@@ -36,8 +41,8 @@ record EngineRule(ImmutableList<Integer> modes, int most, ImmutableSet<Integer> 
 
   private static final int MOST = 64;
 
-  /** {@return the rule for tensors of a type, whose elements keep all their bits} */
-  static EngineRule exact(DType dtype) {
+  /** {@return the rule for convolutions of a type, whose elements keep all their bits} */
+  static EngineRule convolution(DType dtype) {
     var forbidden = ImmutableSet.<Integer>builder().addAll(INEXACT);
     if (dtype == DType.F32) {
       // For f32, these compute in TF32.
@@ -46,7 +51,8 @@ record EngineRule(ImmutableList<Integer> modes, int most, ImmutableSet<Integer> 
     return new EngineRule(
         ImmutableList.of(cudnn.CUDNN_HEUR_MODE_A, cudnn.CUDNN_HEUR_MODE_FALLBACK),
         MOST,
-        forbidden.build());
+        forbidden.build(),
+        CONVOLUTION_WORKSPACE);
   }
 
   boolean allows(ImmutableIntArray notes) {

@@ -263,12 +263,11 @@ final class OperationGraph implements AutoCloseable {
   }
 
   /**
-   * {@return the best plan within the bound; it needs this graph to stay open}
+   * {@return the best plan that the rule allows; it needs this graph to stay open}
    *
-   * @param maxWorkspace bytes
    * @throws CudnnException where cuDNN has none, with the reason that the last engine gave
    */
-  ExecutionPlan plan(cudnnContext handle, long maxWorkspace, EngineRule rule) {
+  ExecutionPlan plan(cudnnContext handle, EngineRule rule) {
     var graph =
         own(cudnn.CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
             .handle(cudnn.CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle)
@@ -293,7 +292,7 @@ final class OperationGraph implements AutoCloseable {
           continue;
         }
         long workspace = plan.readLong(cudnn.CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-        if (workspace <= maxWorkspace) {
+        if (workspace <= rule.workspaceBytes()) {
           return new ExecutionPlan(
               handle,
               plan,
@@ -304,7 +303,9 @@ final class OperationGraph implements AutoCloseable {
       }
     }
     throw refusal.orElseGet(
-        () -> CudnnException.refused("no engine of cuDNN within %s bytes".formatted(maxWorkspace)));
+        () ->
+            CudnnException.refused(
+                "no engine of cuDNN within %s bytes".formatted(rule.workspaceBytes())));
   }
 
   /** {@return the engines that cuDNN proposes and the rule allows, the best first} */

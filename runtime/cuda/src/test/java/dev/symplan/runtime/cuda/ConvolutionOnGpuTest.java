@@ -1,0 +1,117 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.codegen.Lowering;
+import dev.symplan.codegen.cuda.Kernel;
+import dev.symplan.ir.testkit.Fuzz;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.cuda.ConvolutionPrograms.Case;
+import dev.symplan.runtime.host.HostBackend;
+import dev.symplan.runtime.profile.Profile.Activity;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Convolutions and their gradients, by cuDNN where that has them, against the host backend. */
+@Tag("gpu")
+class ConvolutionOnGpuTest {
+  private static final Duration TIMEOUT = Duration.ofSeconds(20);
+  private static final long SEED = Fuzz.seed(9_000);
+  private static final int CASES = 60;
+
+  @BeforeEach
+  void requireGpu() {
+    Gpus.require(1);
+  }
+
+  /** Layers of usual networks, in each pass. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          f32  | 2 |  1 |  64 |  64 | 28 | 3 | 1 | false
+          f32  | 2 |  1 |   3 |  64 | 56 | 7 | 2 | false
+          f32  | 2 |  1 | 256 | 512 | 14 | 1 | 2 | true
+          f32  | 2 | 32 |   1 |   1 | 28 | 3 | 1 | false
+          bf16 | 4 |  1 |  64 |  64 | 28 | 3 | 1 | false
+          bf16 | 4 |  1 | 256 | 512 | 14 | 1 | 2 | false
+          bf16 | 4 |  1 |  64 | 128 | 28 | 3 | 2 | true
+          bf16 | 2 | 64 |   1 |   1 | 28 | 3 | 1 | false
+          f16  | 4 |  1 |  64 |  64 | 28 | 3 | 1 | true
+          f16  | 2 |  4 |  16 |  32 | 28 | 5 | 1 | false
+          f64  | 2 |  1 |   8 |  16 | 14 | 3 | 1 | false
+          """)
+  void layers(
+      String dtype,
+      long batch,
+      long groups,
+      long in,
+      long out,
+      long size,
+      long window,
+      long stride,
+      boolean last) {
+    var layer =
+        Case.square(dtype, batch, groups, in, out, size, window)
+            .withStride(stride)
+            .withLayout(last, last);
+    areByLibrary(check(layer.forward()), layer);
+    areByLibrary(check(layer.backward(true, false, false)), layer);
+    areByLibrary(check(layer.backward(false, true, false)), layer);
+  }
+
+  @Test
+  void madeUp() {
+    System.out.printf("%s convolutions from seed %s%n", CASES, SEED);
+    int ours = 0;
+    for (var text : ConvolutionPrograms.programs(SEED, CASES)) {
+      for (var activity : check(text)) {
+        if (isOurs(activity)) {
+          ours++;
+          System.out.println(activity.kernel() + " for\n" + text);
+        }
+      }
+    }
+    System.out.printf("%s steps with kernels of ours%n", ours);
+  }
+
+  private static boolean isOurs(Activity activity) {
+    return activity.kernel().contains(Kernel.ENTRY) || activity.kernel().contains("generated");
+  }
+
+  private static void areByLibrary(List<Activity> activities, Case layer) {
+    assertThat(activities).as("%s", layer).isNotEmpty().noneMatch(ConvolutionOnGpuTest::isOurs);
+  }
+
+  /** {@return what ran} Runs twice, with the same bits. */
+  private static List<Activity> check(String text) {
+    var plan = LocalPrograms.plan(text);
+    try (var gpu = CudaSession.open(Lowering.lower(plan), TIMEOUT);
+        var host = Session.open(plan, new HostBackend())) {
+      LocalPrograms.fill(gpu, 1);
+      LocalPrograms.fill(host, 1);
+      host.run();
+      gpu.run();
+      LocalPrograms.compare(plan, gpu, host, text);
+      var first =
+          IntStream.range(0, gpu.outputCount())
+              .mapToObj(i -> gpu.output(0, i).orElseThrow())
+              .map(HostTensor::contiguous)
+              .toList();
+      gpu.run();
+      for (int i = 0; i < first.size(); i++) {
+        var again = gpu.output(0, i).orElseThrow().contiguous();
+        Bits.assertSame(again, first.get(i), "output %s again%n%s".formatted(i, text));
+      }
+      return gpu.profile().activities();
+    }
+  }
+}
