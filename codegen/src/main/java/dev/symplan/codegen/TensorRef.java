@@ -28,6 +28,11 @@ public record TensorRef(ArenaKind arena, int index, long offset, TensorType type
     return new TensorRef(ArenaKind.LOCAL, SCRATCH, offset, type);
   }
 
+  /** {@return where it ends in the memory beside the local arena; 0 if it is not there} */
+  public long scratchEnd() {
+    return arena == ArenaKind.LOCAL && index == SCRATCH ? offset + type.storageBytes() : 0;
+  }
+
   /** {@return a tensor of another type in the same place} */
   public TensorRef with(TensorType other) {
     return new TensorRef(arena, index, offset, other);

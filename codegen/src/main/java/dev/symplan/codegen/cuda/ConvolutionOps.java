@@ -9,7 +9,9 @@ import dev.symplan.codegen.cuda.DeviceStep.Convolution.Pass;
 import dev.symplan.codegen.cuda.PositionOps.Rule;
 import dev.symplan.ir.Arg;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
@@ -25,6 +27,10 @@ final class ConvolutionOps {
           "aten::convolution_backward", ConvolutionOps::backward);
 
   private final PositionOps op;
+
+  /** Operands that cuDNN does not know, and what it reads instead. */
+  private final Map<TensorRef, TensorRef> copies = new HashMap<>();
+
   private final int dims;
   private final ImmutableLongArray window;
   private final SlidingWindows windows;
@@ -93,16 +99,46 @@ final class ConvolutionOps {
 
   private void add(
       Pass pass, TensorRef large, TensorRef weight, TensorRef small, Optional<TensorRef> bias) {
-    var form = ConvolutionForm.of(large, weight, small, windows);
-    if (form.isEmpty()) {
+    if (!ConvolutionForm.suits(large, weight, small, windows)) {
       generated(pass, large, weight, small, bias).forEach(op::add);
       return;
     }
+    var knownLarge = known(large, pass != Pass.BACKWARD_DATA);
+    var knownWeight = known(weight, pass != Pass.BACKWARD_FILTER);
+    var knownSmall = known(small, pass != Pass.FORWARD);
     op.add(
-        form.get()
+        ConvolutionForm.of(knownLarge, knownWeight, knownSmall, windows)
             .step(
-                op.arguments.op(), pass, generated(pass, large, weight, small, Optional.empty())));
-    bias.ifPresent(own -> addBias(pass == Pass.FORWARD ? small : large, own));
+                op.arguments,
+                pass,
+                generated(pass, knownLarge, knownWeight, knownSmall, Optional.empty())));
+    switch (pass) {
+      case FORWARD -> deliver(knownSmall, small, bias);
+      case BACKWARD_DATA -> deliver(knownLarge, large, bias);
+      case BACKWARD_FILTER -> deliver(knownWeight, weight, bias);
+    }
+  }
+
+  private void deliver(TensorRef made, TensorRef result, Optional<TensorRef> bias) {
+    op.copy(made, result);
+    bias.ifPresent(own -> addBias(result, own));
+  }
+
+  /** {@return the tensor, or one beside the arenas that cuDNN knows instead} */
+  private TensorRef known(TensorRef ref, boolean isRead) {
+    if (ConvolutionForm.isKnown(ref)) {
+      return ref;
+    }
+    if (!isRead) {
+      return op.scratch.take(ref.type().contiguous());
+    }
+    return copies.computeIfAbsent(
+        ref,
+        from -> {
+          var to = op.scratch.take(from.type().contiguous());
+          op.copy(from, to);
+          return to;
+        });
   }
 
   /** {@return the steps that compute each element by itself} */

@@ -342,6 +342,8 @@ public sealed interface DeviceStep {
    * @param weight with the channels of the small image, and those of a group of the large one; the
    *     result of {@code BACKWARD_FILTER}
    * @param small with an element for each window; the result of {@code FORWARD}
+   * @param scratchBytes of the memory beside the arenas that the library must leave alone; tensors
+   *     may lie there
    * @param otherwise the steps that compute the same without the library
    */
   record Convolution(
@@ -351,6 +353,7 @@ public sealed interface DeviceStep {
       TensorRef weight,
       TensorRef small,
       SlidingWindows windows,
+      long scratchBytes,
       ImmutableList<DeviceStep> otherwise,
       String label)
       implements DeviceStep {
@@ -366,6 +369,11 @@ public sealed interface DeviceStep {
       if (!fits(large.type(), weight.type(), small.type(), windows)) {
         throw new IllegalArgumentException(
             "a convolution of %s, %s and %s by %s".formatted(large, weight, small, windows));
+      }
+      long kept = scratchBytes;
+      if (Stream.of(large, weight, small).anyMatch(ref -> ref.scratchEnd() > kept)) {
+        throw new IllegalArgumentException(
+            "a convolution of %s, %s and %s keeps %s bytes".formatted(large, weight, small, kept));
       }
     }
 

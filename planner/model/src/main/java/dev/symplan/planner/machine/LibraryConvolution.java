@@ -7,8 +7,9 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * Decides by types which convolutions may go to cuDNN: floats without gaps between them, row-major
- * or with the channels innermost. If cuDNN has no kernel, this shows when a session opens.
+ * Decides by types which convolutions may go to cuDNN: those of floats. It knows tensors without
+ * gaps, row-major or with the channels innermost; others are copied for it. If cuDNN has no kernel,
+ * this shows when a session opens.
  */
 public final class LibraryConvolution {
 
@@ -27,8 +28,12 @@ public final class LibraryConvolution {
                 type.dtype() == large.dtype()
                     && isFloat(type.dtype())
                     && type.numel() > 0
-                    && type.numel() <= MAX_ELEMENTS
-                    && (type.isContiguous() || hasChannelsInnermost(type)));
+                    && type.numel() <= MAX_ELEMENTS);
+  }
+
+  /** {@return whether cuDNN knows the layout} */
+  public static boolean hasLayout(TensorType type) {
+    return type.isContiguous() || hasChannelsInnermost(type);
   }
 
   private static boolean isFloat(DType dtype) {
@@ -39,6 +44,7 @@ public final class LibraryConvolution {
    * {@return the type with the strides that cuDNN knows its layout by, which may differ where a
    * dimension has one element}
    *
+   * @param type has such a layout
    * @param all the tensors of the convolution, which have one layout if they can
    */
   public static TensorType canonical(TensorType type, List<TensorType> all) {

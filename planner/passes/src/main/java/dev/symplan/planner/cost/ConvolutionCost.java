@@ -57,17 +57,20 @@ final class ConvolutionCost {
   }
 
   /**
-   * {@return the bytes that copies could move in the time of those that are made besides} The
-   * kernels of 16-bit floats know images whose channels are innermost: others are copied before and
-   * after.
+   * {@return the bytes that copies of memory move in as long as all copies into other layouts take}
+   * The kernels of 16-bit floats know images whose channels are innermost, and none knows gaps.
    */
   static long copiedBytes(Op op) {
-    if (!isNarrow(op) || channels(op) < MIN_CHANNELS || !byLibrary(op)) {
+    if (!byLibrary(op)) {
       return 0;
     }
+    boolean turns = isNarrow(op) && channels(op) >= MIN_CHANNELS;
     double bytes = 0;
     for (var image : images(op)) {
-      if (!LibraryConvolution.hasChannelsInnermost(image)) {
+      if (!LibraryConvolution.hasLayout(image)) {
+        bytes += COPY_COST * 2 * image.bytes();
+      }
+      if (turns && !LibraryConvolution.hasChannelsInnermost(image)) {
         bytes += COPY_COST * 2 * image.bytes();
       }
     }

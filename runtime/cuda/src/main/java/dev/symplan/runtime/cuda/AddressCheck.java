@@ -152,8 +152,12 @@ final class AddressCheck {
             tensors(attention.label(), attention.tensors(), attention.otherwise());
         case AttentionBackward attention ->
             tensors(attention.label(), attention.tensors(), attention.otherwise());
-        case Convolution convolution ->
-            tensors(convolution.label(), convolution.tensors(), convolution.otherwise());
+        case Convolution convolution -> {
+          for (var ref : convolution.tensors()) {
+            memory(convolution.label(), Address.of(rank, ref), ref.type().storageBytes());
+          }
+          convolution.otherwise().forEach(this::step);
+        }
         case Nccl nccl -> nccl.calls().forEach(call -> call(nccl, call));
         case Mark _, Await _ -> {}
       }

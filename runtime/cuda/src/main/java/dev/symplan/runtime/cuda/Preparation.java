@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Address;
+import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
@@ -104,13 +105,13 @@ final class Preparation {
               .prepare(product)
               .orElseGet(() -> all(product.scales().orElseThrow().otherwise()));
       case Attention step ->
-          byCudnn(cudnn -> cudnn.prepare(step, locations::pointer))
+          byCudnn(0, cudnn -> cudnn.prepare(step, locations::pointer))
               .orElseGet(() -> all(step.otherwise()));
       case AttentionBackward step ->
-          byCudnn(cudnn -> cudnn.prepare(step, locations::pointer))
+          byCudnn(0, cudnn -> cudnn.prepare(step, locations::pointer))
               .orElseGet(() -> all(step.otherwise()));
       case Convolution step ->
-          byCudnn(cudnn -> cudnn.prepare(step, locations::pointer))
+          byCudnn(step.scratchBytes(), cudnn -> cudnn.prepare(step, this::pointer))
               .orElseGet(() -> all(step.otherwise()));
       case Nccl call -> nccl(call);
       case Mark(var stream, int index) -> {
@@ -131,8 +132,12 @@ final class Preparation {
     return () -> prepared.forEach(Runnable::run);
   }
 
-  /** {@return the action of cuDNN; empty without cuDNN, or where it refuses} */
-  private Optional<Runnable> byCudnn(Function<CudnnCalls, Optional<Prepared>> prepare) {
+  /**
+   * {@return the action of cuDNN; empty without cuDNN, or where it refuses}
+   *
+   * @param kept bytes at the beginning of the workspace that it leaves alone
+   */
+  private Optional<Runnable> byCudnn(long kept, Function<CudnnCalls, Optional<Prepared>> prepare) {
     if (!Libraries.hasCudnn()) {
       return Optional.empty();
     }
@@ -140,15 +145,15 @@ final class Preparation {
         .cudnn(() -> prepare.apply(cudnn()))
         .map(
             prepared -> {
-              workspace.reserve(prepared.workspaceBytes());
-              return () -> call(prepared);
+              workspace.reserve(kept + prepared.workspaceBytes());
+              return () -> call(prepared, kept);
             });
   }
 
-  private void call(Prepared prepared) {
+  private void call(Prepared prepared, long kept) {
     check.cudnn(
         () -> {
-          prepared.call().accept(workspace.memory().address());
+          prepared.call().accept(workspace.memory().address() + kept);
           return true;
         });
   }
@@ -257,6 +262,10 @@ final class Preparation {
     var pointer = new DevicePointer(0);
     follow(address, bytes, pointer::moveTo);
     return pointer;
+  }
+
+  private DevicePointer pointer(TensorRef ref) {
+    return pointer(Address.of(check.rank(), ref), ref.type().storageBytes());
   }
 
   private Runnable copy(Copy copy) {

@@ -225,7 +225,14 @@ class AddressCheckTest {
       }
       case DeviceStep.Attention attention -> changed.addAll(changed(attention));
       case DeviceStep.AttentionBackward attention -> changed.addAll(changed(attention));
-      case DeviceStep.Convolution convolution -> changed.addAll(changed(convolution));
+      case DeviceStep.Convolution convolution -> {
+        changed.addAll(changed(convolution));
+        for (var one : convolution.otherwise()) {
+          for (var wrong : changed(executable, program, one)) {
+            changed.add(changed(convolution, ref -> ref, ImmutableList.of(wrong)));
+          }
+        }
+      }
       case DeviceStep.Mark _, DeviceStep.Await _ -> {}
     }
     return changed;
@@ -285,14 +292,19 @@ class AddressCheckTest {
   private static List<DeviceStep> changed(DeviceStep.Convolution step) {
     var changed = new ArrayList<DeviceStep>();
     for (var moved : step.tensors()) {
-      changed.add(changed(step, ref -> ref == moved ? far(ref) : ref));
+      changed.add(changed(step, ref -> ref == moved ? far(ref) : ref, step.otherwise()));
     }
-    changed.add(changed(step, ref -> ref == step.weight() ? ref : longer(ref)));
+    // The step itself refuses what is too long for the memory beside the arenas.
+    if (step.scratchBytes() == 0) {
+      changed.add(changed(step, ref -> ref == step.weight() ? ref : longer(ref), step.otherwise()));
+    }
     return changed;
   }
 
   private static DeviceStep.Convolution changed(
-      DeviceStep.Convolution step, UnaryOperator<TensorRef> change) {
+      DeviceStep.Convolution step,
+      UnaryOperator<TensorRef> change,
+      ImmutableList<DeviceStep> otherwise) {
     return new DeviceStep.Convolution(
         step.stream(),
         step.pass(),
@@ -300,7 +312,8 @@ class AddressCheckTest {
         change.apply(step.weight()),
         change.apply(step.small()),
         step.windows(),
-        step.otherwise(),
+        step.scratchBytes(),
+        otherwise,
         step.label());
   }
 
@@ -326,7 +339,7 @@ class AddressCheckTest {
   }
 
   private static TensorRef far(TensorRef ref) {
-    return new TensorRef(ref.arena(), ref.index(), FAR, ref.type());
+    return new TensorRef(ref.arena(), ref.scratchEnd() > 0 ? 0 : ref.index(), FAR, ref.type());
   }
 
   private static List<KernelArgument> changed(
@@ -512,7 +525,8 @@ class AddressCheckTest {
   @Test
   void convolutions() {
     var found =
-        ConvolutionPrograms.programs(1, 30).stream()
+        Stream.of(ConvolutionPrograms.programs(1, 30), ConvolutionPrograms.parts())
+            .flatMap(List::stream)
             .flatMap(text -> checkAll(Lowering.lower(LocalPrograms.plan(text))).stream())
             .collect(Collectors.toSet());
     assertThat(found).contains("Convolution", "Launch");

@@ -244,6 +244,32 @@ final class ConvolutionPrograms {
     return LongStream.generate(next).limit(count).toArray();
   }
 
+  /** {@return convolutions of parts of tensors, with gaps and from odd addresses} */
+  static List<String> parts() {
+    return List.of(
+        LocalPrograms.program(
+            "x: bf16[2, 6, 7, 9], w: bf16[8, 4, 3, 4], b: bf16[4], h: bf16[4, 1, 1]",
+            "u = aten::slice.Tensor(x, 1, 1, 5)",
+            "v = aten::slice.Tensor(w, 3, 1, 4)",
+            "a = aten::convolution(u, v, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)",
+            "c = aten::slice.Tensor(v, 0, 4, 8)",
+            "d = aten::convolution(u, c, b, [2, 1], [0, 1], [1, 1], False, [0, 0], 1)",
+            "e = aten::expand(h, [2, 4, 3, 9])",
+            "f, g, i = aten::convolution_backward(e, u, c, [4], [2, 1], [0, 1], [1, 1], False, [0,"
+                + " 0], 1, [True, True, True])"),
+        LocalPrograms.program(
+            "x: f32[2, 6, 11], w: f32[3, 6, 4], z: f32[2, 3, 5, 7, 6]",
+            "p = aten::permute(x, [0, 2, 1])",
+            "q = aten::slice.Tensor(p, 1, 3, 9)",
+            "a = aten::convolution(q, w, None, [1], [1], [1], False, [0], 1)",
+            "r = aten::permute(z, [0, 4, 1, 3, 2])",
+            "s = aten::slice.Tensor(r, 1, 1, 3)",
+            "t = aten::slice.Tensor(r, 3, 0, 2)",
+            "u = aten::permute(t, [1, 0, 2, 3, 4])",
+            "b = aten::convolution(s, u, None, [1, 1, 1], [1, 0, 2], [1, 2, 1], False, [0, 0, 0],"
+                + " 1)"));
+  }
+
   /** {@return programs of such convolutions, each with gradients of its own choice} */
   static List<String> programs(long seed, int count) {
     var texts = new ArrayList<String>();

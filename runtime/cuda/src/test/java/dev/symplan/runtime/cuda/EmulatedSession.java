@@ -380,7 +380,10 @@ final class EmulatedSession extends ExecutableSession {
       case DeviceStep.AttentionBackward attention -> run(rank, attention.otherwise());
       case DeviceStep.Convolution convolution ->
           EmulatedConvolution.check(
-              convolution, memory.get(rank)::tensor, () -> run(rank, convolution.otherwise()));
+              convolution,
+              ref ->
+                  new HostTensor(at(Address.of(rank, ref), ref.type().storageBytes()), ref.type()),
+              () -> run(rank, convolution.otherwise()));
       case DeviceStep.Nccl _, DeviceStep.Mark _, DeviceStep.Await _ ->
           throw new IllegalStateException("not local: " + step);
     }

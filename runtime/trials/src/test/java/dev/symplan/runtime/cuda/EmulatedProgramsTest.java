@@ -159,6 +159,7 @@ class EmulatedProgramsTest {
   void convolutions() {
     System.out.printf("%s programs from seed %s%n", 2 * PROGRAMS, SEED);
     check(ConvolutionPrograms.programs(SEED, PROGRAMS));
+    check(ConvolutionPrograms.parts());
   }
 
   @Test
