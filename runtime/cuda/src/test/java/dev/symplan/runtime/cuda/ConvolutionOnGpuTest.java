@@ -31,23 +31,26 @@ class ConvolutionOnGpuTest {
     Gpus.require(1);
   }
 
-  /** Layers of usual networks, in each pass. */
+  /** Layers of usual networks, in each pass. Channels may be innermost in images, or everywhere. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
       textBlock =
           """
-          f32  | 2 |  1 |  64 |  64 | 28 | 3 | 1 | false
-          f32  | 2 |  1 |   3 |  64 | 56 | 7 | 2 | false
-          f32  | 2 |  1 | 256 | 512 | 14 | 1 | 2 | true
-          f32  | 2 | 32 |   1 |   1 | 28 | 3 | 1 | false
-          bf16 | 4 |  1 |  64 |  64 | 28 | 3 | 1 | false
-          bf16 | 4 |  1 | 256 | 512 | 14 | 1 | 2 | false
-          bf16 | 4 |  1 |  64 | 128 | 28 | 3 | 2 | true
-          bf16 | 2 | 64 |   1 |   1 | 28 | 3 | 1 | false
-          f16  | 4 |  1 |  64 |  64 | 28 | 3 | 1 | true
-          f16  | 2 |  4 |  16 |  32 | 28 | 5 | 1 | false
-          f64  | 2 |  1 |   8 |  16 | 14 | 3 | 1 | false
+          f32  | 2 |  1 |  64 |  64 | 28 | 3 | 1 | nowhere
+          f32  | 2 |  1 |   3 |  64 | 56 | 7 | 2 | nowhere
+          f32  | 2 |  1 | 256 | 512 | 14 | 1 | 2 | everywhere
+          f32  | 2 |  1 |  64 | 128 | 28 | 3 | 2 | images
+          f32  | 2 | 32 |   1 |   1 | 28 | 3 | 1 | nowhere
+          bf16 | 4 |  1 |  64 |  64 | 28 | 3 | 1 | nowhere
+          bf16 | 4 |  1 |  64 |  64 | 28 | 3 | 1 | images
+          bf16 | 4 |  1 | 256 | 512 | 14 | 1 | 2 | nowhere
+          bf16 | 4 |  1 |  64 | 128 | 28 | 3 | 2 | everywhere
+          bf16 | 2 | 64 |   1 |   1 | 28 | 3 | 1 | nowhere
+          bf16 | 2 | 64 |   1 |   1 | 28 | 3 | 1 | images
+          f16  | 4 |  1 |  64 |  64 | 28 | 3 | 1 | everywhere
+          f16  | 2 |  4 |  16 |  32 | 28 | 5 | 1 | nowhere
+          f64  | 2 |  1 |   8 |  16 | 14 | 3 | 1 | nowhere
           """)
   void layers(
       String dtype,
@@ -58,29 +61,44 @@ class ConvolutionOnGpuTest {
       long size,
       long window,
       long stride,
-      boolean last) {
+      String innermost) {
     var layer =
         Case.square(dtype, batch, groups, in, out, size, window)
             .withStride(stride)
-            .withLayout(last, last);
+            .withLayout(!innermost.equals("nowhere"), innermost.equals("everywhere"));
     areByLibrary(check(layer.forward()), layer);
     areByLibrary(check(layer.backward(true, false, false)), layer);
     areByLibrary(check(layer.backward(false, true, false)), layer);
   }
 
+  /** cuDNN takes all but empty images and windows that more padding would add. */
   @Test
   void madeUp() {
     System.out.printf("%s convolutions from seed %s%n", CASES, SEED);
-    int ours = 0;
-    for (var text : ConvolutionPrograms.programs(SEED, CASES)) {
-      for (var activity : check(text)) {
-        if (isOurs(activity)) {
-          ours++;
-          System.out.println(activity.kernel() + " for\n" + text);
+    for (var made : ConvolutionPrograms.madeUp(SEED, CASES)) {
+      var forward = check(made.forward());
+      var ofImages = check(made.backward(true, true, false));
+      var all = check(made.backward(true, true, true));
+      if (made.isForLibrary()) {
+        if (!made.bias()) {
+          areByLibrary(forward, made);
         }
+        areByLibrary(ofImages, made);
+        assertThat(all).isNotEmpty();
+      } else if (made.batch() > 0) {
+        assertThat(forward).allMatch(ConvolutionOnGpuTest::isOurs);
       }
     }
-    System.out.printf("%s steps with kernels of ours%n", ours);
+  }
+
+  /** Copies come before and after cuDNN's kernels. */
+  @Test
+  void parts() {
+    for (var text : ConvolutionPrograms.parts()) {
+      assertThat(check(text).stream().filter(activity -> activity.label().matches("[abdf]")))
+          .isNotEmpty()
+          .allMatch(activity -> activity.kernel().contains(", "));
+    }
   }
 
   private static boolean isOurs(Activity activity) {

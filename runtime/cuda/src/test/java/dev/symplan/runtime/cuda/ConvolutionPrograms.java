@@ -117,6 +117,12 @@ final class ConvolutionPrograms {
               .allMatch(i -> !transposed || added[i] < Math.max(stride[i], dilation[i]));
     }
 
+    /** {@return whether the step for cuDNN can say what the convolution is} */
+    boolean isForLibrary() {
+      return batch > 0
+          && IntStream.range(0, sizes.length).allMatch(i -> !transposed || added[i] < stride[i]);
+    }
+
     private String input(String name, boolean last, long first, long second, long[] rest) {
       var all = new ArrayList<>(List.of(first));
       if (!last) {
