@@ -8,6 +8,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep.Convolution.Pass;
 import dev.symplan.codegen.cuda.PositionOps.Rule;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -40,16 +41,25 @@ final class ConvolutionOps {
 
   private final long inner;
 
-  private ConvolutionOps(PositionOps op, TensorRef weight) {
+  private ConvolutionOps(PositionOps op, TensorRef weight, SlidingWindows windows) {
     this.op = op;
-    this.dims = weight.type().rank() - 2;
+    this.dims = windows.dims();
     this.window = weight.type().sizes().subArray(2, dims + 2);
-    this.windows = new SlidingWindows(each("stride"), each("padding"), each("dilation"));
+    this.windows = windows;
     this.outer = Math.max(1, weight.type().size(0) / op.arguments.integer("groups"));
     this.inner = Math.max(1, weight.type().size(1));
   }
 
-  private ImmutableLongArray each(String param) {
+  private static ConvolutionOps of(PositionOps op, TensorRef weight) {
+    int dims = weight.type().rank() - 2;
+    return new ConvolutionOps(
+        op,
+        weight,
+        new SlidingWindows(
+            each(op, "stride", dims), each(op, "padding", dims), each(op, "dilation", dims)));
+  }
+
+  private static ImmutableLongArray each(PositionOps op, String param, int dims) {
     var list = op.arguments.integers(param);
     return ImmutableLongArray.copyOf(
         IntStream.range(0, dims).mapToLong(dim -> list.get(list.length() == 1 ? 0 : dim)));
@@ -60,7 +70,7 @@ final class ConvolutionOps {
     var input = op.arguments.tensor("input");
     var bias = op.arguments.optionalTensor("bias");
     var result = op.arguments.result();
-    var convolution = new ConvolutionOps(op, weight);
+    var convolution = of(op, weight);
     if (op.arguments.flag("transposed")) {
       convolution.add(Pass.BACKWARD_DATA, result, weight, input, bias);
     } else {
@@ -72,7 +82,7 @@ final class ConvolutionOps {
     var weight = op.arguments.tensor("weight");
     var input = op.arguments.tensor("input");
     var grad = op.arguments.tensor("grad_output");
-    var convolution = new ConvolutionOps(op, weight);
+    var convolution = of(op, weight);
     boolean transposed = op.arguments.flag("transposed");
     op.arguments
         .result(0)
@@ -103,6 +113,11 @@ final class ConvolutionOps {
       generated(pass, large, weight, small, bias).forEach(op::add);
       return;
     }
+    if (pass == Pass.BACKWARD_DATA && windows.areApart(window) && isWide(large)) {
+      spread(large, weight, small);
+      bias.ifPresent(own -> addBias(large, own));
+      return;
+    }
     var knownLarge = known(large, pass != Pass.BACKWARD_DATA);
     var knownWeight = known(weight, pass != Pass.BACKWARD_FILTER);
     var knownSmall = known(small, pass != Pass.FORWARD);
@@ -117,6 +132,25 @@ final class ConvolutionOps {
       case BACKWARD_DATA -> deliver(knownLarge, large, bias);
       case BACKWARD_FILTER -> deliver(knownWeight, weight, bias);
     }
+  }
+
+  private static boolean isWide(TensorRef ref) {
+    var dtype = ref.type().dtype();
+    return dtype == DType.F32 || dtype == DType.F64;
+  }
+
+  /**
+   * Computes the elements that windows of one element meet, for which cuDNN's kernels of f32 take
+   * many times as long if others lie between.
+   */
+  private void spread(TensorRef large, TensorRef weight, TensorRef small) {
+    var met = large;
+    for (int dim = 0; dim < dims; dim++) {
+      met = Moves.narrow(met, dim + 2, 0, small.type().size(dim + 2), windows.stride().get(dim));
+    }
+    op.fill(large, 0);
+    new ConvolutionOps(op, weight, windows.withoutStride())
+        .add(Pass.BACKWARD_DATA, met, weight, small, Optional.empty());
   }
 
   private void deliver(TensorRef made, TensorRef result, Optional<TensorRef> bias) {
@@ -150,7 +184,7 @@ final class ConvolutionOps {
         op.rank,
         op.arguments,
         own -> {
-          var generated = new ConvolutionOps(own, weight);
+          var generated = new ConvolutionOps(own, weight, windows);
           switch (pass) {
             case FORWARD -> generated.convolve(large, weight, small, bias);
             case BACKWARD_DATA -> generated.transpose(small, weight, large, bias);

@@ -34,6 +34,18 @@ public record SlidingWindows(
     return Math.floorDiv(room, stride.get(dim)) + 1;
   }
 
+  /** {@return whether windows of this size have one element, and some of the image lies between} */
+  boolean areApart(ImmutableLongArray size) {
+    return size.stream().allMatch(elements -> elements == 1)
+        && padding.stream().allMatch(elements -> elements == 0)
+        && stride.stream().anyMatch(elements -> elements > 1);
+  }
+
+  SlidingWindows withoutStride() {
+    var ones = ImmutableLongArray.copyOf(stride.stream().map(_ -> 1));
+    return new SlidingWindows(ones, padding, dilation);
+  }
+
   /** {@return the same with one dimension more, in which images and windows have one element} */
   SlidingWindows withDimension() {
     return new SlidingWindows(before(1, stride), before(0, padding), before(1, dilation));

@@ -525,7 +525,10 @@ class AddressCheckTest {
   @Test
   void convolutions() {
     var found =
-        Stream.of(ConvolutionPrograms.programs(1, 30), ConvolutionPrograms.parts())
+        Stream.of(
+                ConvolutionPrograms.programs(1, 30),
+                ConvolutionPrograms.parts(),
+                ConvolutionPrograms.apart())
             .flatMap(List::stream)
             .flatMap(text -> checkAll(Lowering.lower(LocalPrograms.plan(text))).stream())
             .collect(Collectors.toSet());

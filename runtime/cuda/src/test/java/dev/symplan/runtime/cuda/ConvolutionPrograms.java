@@ -276,6 +276,22 @@ final class ConvolutionPrograms {
                 + " 1)"));
   }
 
+  /** {@return convolutions that skip elements between windows of one} */
+  static List<String> apart() {
+    return List.of(
+        LocalPrograms.program(
+            "x: f32[2, 6, 9, 8], w: f32[4, 3, 1, 1], g: f32[2, 4, 5, 3], b: f32[6]",
+            "p, q, r = aten::convolution_backward(g, x, w, [4], [2, 3], [0, 0], [1, 1], False,"
+                + " [0, 0], 2, [True, True, True])",
+            "y = aten::convolution(g, w, b, [2, 3], [0, 0], [1, 1], True, [1, 2], 2)"),
+        LocalPrograms.program(
+            "x: f64[2, 6, 9], w: f64[4, 6, 1], g: f64[2, 4, 3], k: f64[2, 5, 4]",
+            "p, q, r = aten::convolution_backward(g, x, w, [4], [4], [0], [1], False, [0], 1,"
+                + " [True, True, True])",
+            "h = aten::permute(k, [0, 2, 1])",
+            "y = aten::convolution(h, w, None, [2], [0], [1], True, [0], 1)"));
+  }
+
   /** {@return programs of such convolutions, each with gradients of its own choice} */
   static List<String> programs(long seed, int count) {
     var texts = new ArrayList<String>();

@@ -160,6 +160,7 @@ class EmulatedProgramsTest {
     System.out.printf("%s programs from seed %s%n", 2 * PROGRAMS, SEED);
     check(ConvolutionPrograms.programs(SEED, PROGRAMS));
     check(ConvolutionPrograms.parts());
+    check(ConvolutionPrograms.apart());
   }
 
   @Test
