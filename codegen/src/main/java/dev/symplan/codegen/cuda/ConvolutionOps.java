@@ -9,6 +9,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Convolution.Pass;
 import dev.symplan.codegen.cuda.PositionOps.Rule;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
+import dev.symplan.planner.machine.LibraryConvolution;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -164,12 +165,12 @@ final class ConvolutionOps {
       return ref;
     }
     if (!isRead) {
-      return op.scratch.take(ref.type().contiguous());
+      return op.scratch.take(LibraryConvolution.dense(ref.type()));
     }
     return copies.computeIfAbsent(
         ref,
         from -> {
-          var to = op.scratch.take(from.type().contiguous());
+          var to = op.scratch.take(LibraryConvolution.dense(from.type()));
           op.copy(from, to);
           return to;
         });

@@ -40,6 +40,15 @@ public final class LibraryConvolution {
     return dtype == DType.F32 || dtype == DType.F64 || dtype == DType.F16 || dtype == DType.BF16;
   }
 
+  /** {@return the type without gaps, with the channels innermost if they are} */
+  public static TensorType dense(TensorType type) {
+    boolean innermost = type.size(1) > 1 && type.stride(1) > 0;
+    for (int dim = 0; dim < type.rank(); dim++) {
+      innermost &= type.size(dim) == 1 || type.stride(dim) >= type.stride(1);
+    }
+    return innermost ? type.withStrides(channelsInnermost(type.sizes())) : type.contiguous();
+  }
+
   /**
    * {@return the type with the strides that cuDNN knows its layout by, which may differ where a
    * dimension has one element}

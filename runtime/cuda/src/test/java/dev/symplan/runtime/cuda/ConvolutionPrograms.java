@@ -289,7 +289,14 @@ final class ConvolutionPrograms {
             "p, q, r = aten::convolution_backward(g, x, w, [4], [4], [0], [1], False, [0], 1,"
                 + " [True, True, True])",
             "h = aten::permute(k, [0, 2, 1])",
-            "y = aten::convolution(h, w, None, [2], [0], [1], True, [0], 1)"));
+            "y = aten::convolution(h, w, None, [2], [0], [1], True, [0], 1)"),
+        LocalPrograms.program(
+            "x0: f32[2, 7, 8, 6], w: f32[4, 6, 1, 1], g0: f32[2, 4, 3, 4]",
+            "x = aten::permute(x0, [0, 3, 1, 2])",
+            "g = aten::permute(g0, [0, 3, 1, 2])",
+            "p, q, r = aten::convolution_backward(g, x, w, [4], [2, 3], [0, 0], [1, 1], False,"
+                + " [0, 0], 1, [True, True, True])",
+            "y = aten::convolution(g, w, None, [2, 3], [0, 0], [1, 1], True, [1, 1], 1)"));
   }
 
   /** {@return programs of such convolutions, each with gradients of its own choice} */
