@@ -14,7 +14,7 @@ enum CudaLibrary {
   NVRTC("libnvrtc.so.13", "generated kernels", "nvrtcVersion"),
   BLAS_LT("libcublasLt.so.13", "products", "cublasLtGetVersion"),
   BLAS("libcublas.so.13", "the binding of products", "cublasGetProperty"),
-  DNN("libcudnn.so.9", "fast attention; optional", "cudnnGetVersion"),
+  DNN("libcudnn.so.9", "fast attention and convolutions; optional", "cudnnGetVersion"),
   NCCL(Machine.NCCL, "symmetric memory and collectives", "ncclGetVersion");
 
   private final String soname;
