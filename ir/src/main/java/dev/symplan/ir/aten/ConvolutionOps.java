@@ -71,7 +71,7 @@ public final class ConvolutionOps {
     boolean transposed = call.bool("transposed");
     boolean backward = isBackward(call.def());
     var small = transposed ? call.tensor("input") : backward ? call.tensor("grad_output") : result;
-    long products = 1;
+    int products = 1;
     if (backward) {
       boolean[] mask = Images.mask(call, 3);
       products = (mask[0] ? 1 : 0) + (mask[1] ? 1 : 0);
