@@ -15,7 +15,7 @@ record ConvolutionForm(TensorRef large, TensorRef weight, TensorRef small, Slidi
   /** {@return whether cuDNN may have a kernel, by the tensors alone} */
   static boolean suits(TensorRef large, TensorRef weight, TensorRef small, SlidingWindows windows) {
     return LibraryConvolution.suits(large.type(), weight.type(), small.type())
-        && Convolution.fits(large.type(), weight.type(), small.type(), windows);
+        && windows.fit(large.type(), weight.type(), small.type());
   }
 
   /** {@return whether cuDNN can take a tensor where it is} */

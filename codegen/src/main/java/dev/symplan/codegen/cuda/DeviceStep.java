@@ -5,13 +5,11 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /** One thing that is put into a stream of a rank's GPU; all is fixed but where memory is. */
@@ -366,7 +364,7 @@ public sealed interface DeviceStep {
     }
 
     public Convolution {
-      if (!fits(large.type(), weight.type(), small.type(), windows)) {
+      if (!windows.fit(large.type(), weight.type(), small.type())) {
         throw new IllegalArgumentException(
             "a convolution of %s, %s and %s by %s".formatted(large, weight, small, windows));
       }
@@ -375,24 +373,6 @@ public sealed interface DeviceStep {
         throw new IllegalArgumentException(
             "a convolution of %s, %s and %s keeps %s bytes".formatted(large, weight, small, kept));
       }
-    }
-
-    /** {@return whether the small image has one element for each window of the large one} */
-    static boolean fits(
-        TensorType large, TensorType weight, TensorType small, SlidingWindows windows) {
-      return large.rank() == windows.dims() + 2
-          && weight.rank() == large.rank()
-          && small.rank() == large.rank()
-          && large.size(0) == small.size(0)
-          && weight.size(0) == small.size(1)
-          && weight.size(1) > 0
-          && large.size(1) % weight.size(1) == 0
-          && small.size(1) % Math.max(1, large.size(1) / weight.size(1)) == 0
-          && IntStream.range(0, windows.dims())
-              .allMatch(
-                  dim ->
-                      windows.count(dim, large.size(dim + 2), weight.size(dim + 2))
-                          == small.size(dim + 2));
     }
 
     /** {@return all tensors that it reads and writes} */

@@ -1,6 +1,8 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.TensorType;
+import java.util.stream.IntStream;
 
 /**
  * The windows of a convolution, a number for each dimension of the image over which they slide.
@@ -32,6 +34,22 @@ public record SlidingWindows(
   public long count(int dim, long image, long size) {
     long room = image + 2 * padding.get(dim) - dilation.get(dim) * (size - 1) - 1;
     return Math.floorDiv(room, stride.get(dim)) + 1;
+  }
+
+  /** {@return whether they slide over a large image, and a small one has an element for each} */
+  boolean fit(TensorType large, TensorType weight, TensorType small) {
+    return large.rank() == dims() + 2
+        && weight.rank() == large.rank()
+        && small.rank() == large.rank()
+        && large.size(0) == small.size(0)
+        && weight.size(0) == small.size(1)
+        && weight.size(1) > 0
+        && large.size(1) % weight.size(1) == 0
+        && small.size(1) % Math.max(1, large.size(1) / weight.size(1)) == 0
+        && IntStream.range(0, dims())
+            .allMatch(
+                dim ->
+                    count(dim, large.size(dim + 2), weight.size(dim + 2)) == small.size(dim + 2));
   }
 
   /** {@return whether windows of this size have one element, and some of the image lies between} */

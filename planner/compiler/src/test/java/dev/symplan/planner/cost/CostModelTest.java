@@ -21,10 +21,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 class CostModelTest {
   private static final CostModel COSTS = new CostModel(Target.H200_X4);
 
-  private static final String SLICED =
+  /** A part of so many columns of images. */
+  private static final String CONVOLUTION =
       """
-      graph t(x0: bf16[64, 64, 56, %s], w: bf16[64, 64, 3, 3]) {
-        x = aten::slice.Tensor(x0, 3, 0, %s)
+      graph t(x0: %1$s[64, 64, 56, %2$s], w: %1$s[64, 64, 3, 3]) {
+        x = aten::slice.Tensor(x0, 3, 0, 56)
         y = aten::convolution(x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
         return y
       }
@@ -207,11 +208,17 @@ class CostModelTest {
     return costs.computeMicros(last(text.formatted(results, call)));
   }
 
-  /** Gaps keep cuDNN away, and our kernels take long. */
+  @Test
+  void gapsOfConvolutionsAreCopied() {
+    double copied = COSTS.copyMicros(64L * 64 * 56 * 56 * 2) - COSTS.kernelMicros(0);
+    assertThat(micros(CONVOLUTION.formatted("bf16", 57)))
+        .isGreaterThan(micros(CONVOLUTION.formatted("bf16", 56)) + copied);
+  }
+
+  /** cuDNN does not know the type, and our kernels take long. */
   @Test
   void convolutionsWithoutCudnnAreSlow() {
-    double dense = micros(SLICED.formatted(56, 56));
-    double sliced = micros(SLICED.formatted(57, 56));
-    assertThat(sliced).isGreaterThan(20 * dense);
+    assertThat(micros(CONVOLUTION.formatted("f8e5m2", 56)))
+        .isGreaterThan(20 * micros(CONVOLUTION.formatted("bf16", 56)));
   }
 }
