@@ -19,6 +19,7 @@ import dev.symplan.planner.pass.rewrite.RowShares.Shared;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.stream.IntStream;
 
 /**
@@ -270,7 +271,7 @@ final class RowSharing {
     sources.add(share.reduced());
     var emitter = emitter(reduce.op());
     int dim = share.dim();
-    var own = flat(emitter, shares.get(result.id()), dim);
+    var own = flat(emitter, Objects.requireNonNull(shares.get(result.id())), dim);
     var gathered =
         emitter.allGather(
             Target.of(result.name() + "_gathered"), own, 0, share.group(), Arg.None.NONE);
