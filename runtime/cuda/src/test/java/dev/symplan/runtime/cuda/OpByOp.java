@@ -112,7 +112,7 @@ final class OpByOp implements Reference.Observer {
   /**
    * {@return whether f32 and f64 must agree about a result} Not where f32 overflows on the way or
    * parameters make digits vanish, in what a float becomes that an integer type lacks, and in
-   * attentions, some of which multiply a weight of zero with NaN.
+   * attentions and convolutions, some of which multiply a zero with NaN or infinity.
    */
   private static boolean isSpecified(Op op, Value result, Function<Value, HostTensor> values) {
     var name = op.def().name().name();
@@ -122,6 +122,7 @@ final class OpByOp implements Reference.Observer {
         product
             || CANCELS.contains(name)
             || name.contains("attention")
+            || name.contains("convolution")
             || name.startsWith("_fused_adam");
     double most = integer ? Byte.MAX_VALUE : product ? MAX_FACTOR : MAX;
     return PARAMETERS.getOrDefault(name, _ -> true).test(op)
@@ -199,7 +200,8 @@ final class OpByOp implements Reference.Observer {
       var noisy = new HashMap<Integer, HostTensor>();
       for (var operand : op.operands()) {
         if (operand.isTensor()) {
-          noisy.computeIfAbsent(operand.id(), _ -> withErrors(values.apply(operand), random));
+          noisy.computeIfAbsent(
+              operand.id(), _ -> withErrors(values.apply(operand), wanted.dtype(), random));
         }
       }
       var changed =
@@ -236,12 +238,14 @@ final class OpByOp implements Reference.Observer {
     return largest;
   }
 
-  private static HostTensor withErrors(HostTensor tensor, SplittableRandom random) {
+  /** What GPUs give in f32, they compute of f32, whatever the operands are. */
+  private static HostTensor withErrors(HostTensor tensor, DType wanted, SplittableRandom random) {
     var copy = tensor.copyAs(tensor.type().contiguous());
     var flat = parts(copy);
+    var computed = wanted == DType.F64 || flat.dtype() != DType.F64 ? flat.dtype() : DType.F32;
     if (flat.dtype().isFloat()) {
       for (long i = 0; i < flat.type().numel(); i++) {
-        double size = step(flat.dtype(), Math.abs(flat.get(i)));
+        double size = step(computed, Math.abs(flat.get(i)));
         flat.set(flat.get(i) + (random.nextBoolean() ? 2 : -2) * size, i);
       }
     }
