@@ -11,6 +11,7 @@ import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
+import java.util.List;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
@@ -131,7 +132,7 @@ final class CreationOps {
                 """
                 aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
                 """,
-                call -> vector(call.dtype("dtype").orElse(DType.F32), call.integer("steps"))),
+                CreationOps::linspace),
             table(
                 """
                 prims::iota(SymInt length, *, SymInt start, SymInt step, ScalarType dtype, Device device, bool requires_grad) -> Tensor
@@ -144,6 +145,23 @@ final class CreationOps {
                 """,
                 CreationOps::triangle))
         .flatMap(specs -> specs);
+  }
+
+  private static OpResult linspace(OpCall call) {
+    var dtype = call.dtype("dtype").orElse(DType.F32);
+    if (dtype == DType.BOOL) {
+      throw new OpTypeException("gives numbers, not booleans");
+    }
+    for (var param : List.of("start", "end")) {
+      var number = call.arg(param).number();
+      if (dtype.kind() == DType.Kind.INTEGER
+          && number.isPresent()
+          && !Double.isFinite(number.get().doubleValue())) {
+        throw new OpTypeException(
+            "'%s' is %s, which %s does not have".formatted(param, number.get(), dtype.shortName()));
+      }
+    }
+    return vector(dtype, call.integer("steps"));
   }
 
   private static OpResult unwritten(OpResult result) {

@@ -3,6 +3,7 @@ package dev.symplan.ir.aten;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -10,6 +11,7 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.DoublePredicate;
 import java.util.function.Function;
 import java.util.stream.Stream;
@@ -19,6 +21,19 @@ import java.util.stream.Stream;
  * run twice; those that are given a seed may.
  */
 final class RandomOps {
+  private static final Set<String> CONTINUOUS =
+      Set.of(
+          "rand",
+          "randn",
+          "rand_like",
+          "randn_like",
+          "normal_functional",
+          "normal_",
+          "uniform",
+          "uniform_",
+          "exponential",
+          "exponential_");
+
   private RandomOps() {}
 
   static Stream<OpSpec> all() {
@@ -26,7 +41,24 @@ final class RandomOps {
   }
 
   private static Stream<OpSpec> table(String schemas, Function<OpCall, OpResult> rule) {
-    return Table.single(schemas, call -> rule.apply(checked(call)), OpTrait.SIDE_EFFECT);
+    return Table.single(
+        schemas,
+        call -> {
+          var result = rule.apply(checked(call));
+          if (CONTINUOUS.contains(call.schema().name().name())) {
+            checkNumbers((TensorType) result.type());
+          }
+          return result;
+        },
+        OpTrait.SIDE_EFFECT);
+  }
+
+  /** Ops that draw from a continuous distribution do not exist for integers. */
+  private static void checkNumbers(TensorType type) {
+    var kind = type.dtype().kind();
+    if (kind != DType.Kind.FLOAT && kind != DType.Kind.COMPLEX) {
+      throw new OpTypeException("draws floats, not " + type.dtype().shortName());
+    }
   }
 
   /** Refuses what no numbers can be drawn with; a number that only the caller knows may be any. */
@@ -159,6 +191,7 @@ final class RandomOps {
                 call -> {
                   if (!call.has("train") || call.bool("train")) {
                     checkProbability(call);
+                    checkNumbers(call.tensor("input"));
                   }
                   var input = Layouts.preserved(call.tensor("input"));
                   return List.of(
@@ -214,8 +247,10 @@ final class RandomOps {
   private static OpResult dropped(OpCall call) {
     checkProbability(call);
     var input = call.value("input");
-    return !call.bool("train") || call.number("p") == 0
-        ? ViewOps.whole(input)
-        : OpResult.fresh(Layouts.preserved(input.tensor()));
+    if (!call.bool("train") || call.number("p") == 0) {
+      return ViewOps.whole(input);
+    }
+    checkNumbers(input.tensor());
+    return OpResult.fresh(Layouts.preserved(input.tensor()));
   }
 }

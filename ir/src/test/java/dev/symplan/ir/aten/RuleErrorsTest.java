@@ -65,6 +65,12 @@ class RuleErrorsTest {
         "aten::native_dropout(x, -0.1, True)   | 'p' must be between 0 and 1, but is -0.1",
         "aten::native_dropout(x, nan, None)    | 'p' must be between 0 and 1, but is NaN",
         "aten::dropout(x, 1.5, False)          | 'p' must be between 0 and 1, but is 1.5",
+        "aten::dropout(i, 0.5, True)           | draws floats, not i64",
+        "aten::native_dropout(i, 0.5, None)    | draws floats, not i64",
+        "aten::randn([4], dtype=torch.uint8)   | draws floats, not u8",
+        "aten::normal_functional(i)            | draws floats, not i64",
+        "aten::linspace(0, 1, 4, dtype=torch.bool)    | gives numbers, not booleans",
+        "aten::linspace(0, nan, 4, dtype=torch.int32) | 'end' is NaN, which i32 does not have",
         "aten::rand.generator([3], generator=x) | the state of a generator has one dimension, but"
             + " 'generator' is f32[4, 6]",
         "aten::sum.dim_IntList(x, [0, -2])     | dim names dimension 0 twice",
