@@ -1,6 +1,9 @@
 package dev.symplan.planner.verify;
 
+import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.LinkedHashMultimap;
+import com.google.common.collect.SetMultimap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.OpTrait;
@@ -11,6 +14,7 @@ import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.Arrays;
+import java.util.function.Supplier;
 
 /**
  * Steps that run in the kernel of the collective before them ({@link Epilogue}). At a row, the
@@ -31,6 +35,9 @@ final class EpilogueRules {
   private final AliasModel facts;
   private final Findings findings;
 
+  /** By storage, the ops that read it and may run. */
+  private final Supplier<SetMultimap<Integer, Integer>> readers = Suppliers.memoize(this::readers);
+
   private EpilogueRules(Plan plan, AliasModel facts, Findings findings) {
     this.plan = plan;
     this.facts = facts;
@@ -48,6 +55,18 @@ final class EpilogueRules {
         }
       }
     }
+  }
+
+  private SetMultimap<Integer, Integer> readers() {
+    var found = LinkedHashMultimap.<Integer, Integer>create();
+    for (int op = 0; op < facts.plan.graph().ops().size(); op++) {
+      if (facts.mayHaveStep(op)) {
+        for (int value : facts.reads(op)) {
+          found.put(facts.storageOf(value), op);
+        }
+      }
+    }
+    return found;
   }
 
   private void check(int start, CollectivePlan collective) {
@@ -233,11 +252,8 @@ final class EpilogueRules {
   /** Nothing but the step itself may read what the kernel does not store. */
   private void checkOthers(int step, ImmutableIntArray ops, CollectivePlan collective) {
     int storage = facts.storageOf(collective.results().getFirst());
-    for (int op = 0; op < facts.plan.graph().ops().size(); op++) {
-      if (op != collective.op()
-          && !ops.contains(op)
-          && facts.mayHaveStep(op)
-          && Arrays.stream(facts.reads(op)).anyMatch(value -> facts.storageOf(value) == storage)) {
+    for (int op : readers.get().get(storage)) {
+      if (op != collective.op() && !ops.contains(op)) {
         unstored(step, collective, facts.words.text(op) + " reads it");
       }
     }
