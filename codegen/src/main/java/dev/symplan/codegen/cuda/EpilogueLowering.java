@@ -36,7 +36,7 @@ final class EpilogueLowering {
   static Optional<Made> made(CollectiveAddresses part, ImmutableList<Part> parts, int rows) {
     part.checkSize();
     var reduced = part.result(0);
-    if (parts.isEmpty()) {
+    if (parts.isEmpty() || part.operand(0).type().dtype() != reduced.type().dtype()) {
       return Optional.empty();
     }
     var shape = Parts.typeOf(parts.getFirst().results().getFirst()).sizes();

@@ -39,7 +39,7 @@ public record EpilogueOps(long bytes, long reducedBytes, long rows, boolean stor
 
   private static Optional<EpilogueOps> of(Analyses analyses, int k) {
     var collective = analyses.collectives().get(k);
-    if (!mayFollow(collective)) {
+    if (!mayFollow(collective) || converts(collective)) {
       return Optional.empty();
     }
     var window = analyses.overlap().window(k);
@@ -97,6 +97,12 @@ public record EpilogueOps(long bytes, long reducedBytes, long rows, boolean stor
         .mapToLong(value -> Epilogue.rows(value.tensor(), shared))
         .min()
         .orElseThrow();
+  }
+
+  /** Whether it gives elements of another type than it reads, which the kernel does not. */
+  private static boolean converts(Collective collective) {
+    return collective.operands().getFirst().tensor().dtype()
+        != collective.results().getFirst().tensor().dtype();
   }
 
   private static int reduced(Analyses analyses, Collective collective) {
