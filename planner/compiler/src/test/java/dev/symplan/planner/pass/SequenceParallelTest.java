@@ -251,6 +251,19 @@ class SequenceParallelTest {
         .contains("group_rank: i64[] = symplan::rank_number([0, 1, 1, 0], dtype=torch.int64)");
   }
 
+  /** Each rank would gather what the others compute. */
+  @Test
+  void differentGraphsStay() {
+    var one = behind("8, 4", "h = aten::add.Tensor(s, x)\nreturn h\n");
+    var graph = one.substring(one.indexOf("graph g("));
+    var text =
+        one.replace(") {", ") ranks [0] {")
+            + graph.replace(") {", ") ranks [1] {").replace("aten::add", "aten::sub");
+    var plan = plan(on(REPLICATED), text);
+    assertThat(only(plan).reason()).isEqualTo(Reason.MAY_DIFFER);
+    assertThat(only(plan).detail()).isEqualTo("the ranks run different graphs");
+  }
+
   @Test
   void namedVariantsStay() {
     var plan =

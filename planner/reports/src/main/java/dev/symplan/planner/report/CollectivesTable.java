@@ -182,6 +182,7 @@ public final class CollectivesTable {
       its share of the rows: the all_reduce becomes a reduce_scatter, and an all_gather collects what other ops read. The
       sum with the residual stays a share from one all_reduce to the next, which saves memory, too.
 
+      - All ranks run the same graph.
       - The planner must know that the other operands of those ops are the same on all ranks. Results of an all_reduce, an
         all_gather or a broadcast of the group are. Inputs may differ, so you have to vouch for them: `--replicated x,w`
         names those that are the same on every rank in every run. The plan records the names. `run` makes up such inputs

@@ -1,7 +1,5 @@
 package dev.symplan.planner.pass.rewrite;
 
-import static com.google.common.collect.ImmutableList.toImmutableList;
-
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Multimaps;
@@ -27,7 +25,6 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
@@ -39,8 +36,8 @@ import java.util.stream.Stream;
  * transformer, sequence parallel: a reduce_scatter, the ops on each rank's share of the rows, and
  * an all_gather of what other ops read. Each rank then computes and keeps only its share.
  *
- * <p>Each rank reads its own memory, so the other operands of those ops must be the same on all
- * ranks ({@link ReplicatedValues}).
+ * <p>Each rank reads its own memory, so all ranks must run the same graph, and the other operands
+ * of those ops must be the same on all of them ({@link ReplicatedValues}).
  *
  * <p>Source: Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models,
  * 2022, section 4.2.2.
@@ -99,26 +96,26 @@ public final class SequenceParallel implements Rewriter {
               .filter(this::isCandidate)
               .boxed()
               .collect(ImmutableSet.toImmutableSet());
+      if (candidates.isEmpty()) {
+        return unchanged();
+      }
+      var own = graphs.getFirst();
       var refused = new TreeMap<Integer, RowShares.Refusal>();
-      var rows = rows(candidates, refused);
-      var possible = rows.getFirst().reduces();
+      var rows = RowShares.of(own, context, candidates, refused);
       refused.forEach((k, why) -> note(k, why.reason(), why.detail()));
-      if (possible.isEmpty()) {
+      if (rows.reduces().isEmpty()) {
         return unchanged();
       }
-      var draft = draft(rows);
-      if (draft.isEmpty()) {
-        possible.forEach(k -> note(k, Reason.NEEDED_WHOLE, "the ranks' graphs differ behind it"));
-        return unchanged();
-      }
-      var taken = taken(rows, draft, possible);
+      var draft = RowSharing.run(own, rows, context);
+      var taken = taken(rows, draft);
       if (taken.isEmpty()) {
         return unchanged();
       }
-      var made = taken.size() == possible.size() ? draft : draft(rows(taken, new TreeMap<>()));
-      return new Proposal(
-          made.stream().map(Made::graph).collect(toImmutableList()),
-          ImmutableList.copyOf(rewrites));
+      var made =
+          taken.size() == rows.reduces().size()
+              ? draft
+              : RowSharing.run(own, RowShares.of(own, context, taken, new TreeMap<>()), context);
+      return new Proposal(ImmutableList.of(made.graph()), ImmutableList.copyOf(rewrites));
     }
 
     private Proposal unchanged() {
@@ -126,10 +123,12 @@ public final class SequenceParallel implements Rewriter {
     }
 
     private boolean isCandidate(int k) {
-      var first = graphs.getFirst().collectives().get(k);
-      if (!graphs.stream().allMatch(graph -> isPlain(graph.collectives().get(k)))
-          || (mode == Mode.AUTO && first.bytes() < MIN_BYTES)) {
+      var reduce = graphs.getFirst().collectives().get(k);
+      if (!isPlain(reduce) || (mode == Mode.AUTO && reduce.bytes() < MIN_BYTES)) {
         return false;
+      }
+      if (graphs.size() > 1) {
+        return note(k, Reason.MAY_DIFFER, "the ranks run different graphs");
       }
       if (mode == Mode.AUTO && namesKinds()) {
         return note(k, Reason.FORCED_VARIANT, "the variant of its parts is forced");
@@ -138,17 +137,13 @@ public final class SequenceParallel implements Rewriter {
       if (fixed.isPresent()) {
         return note(k, fixed.get(), Rewriter.detail(fixed.get()));
       }
-      for (var graph : graphs) {
-        var reduce = graph.collectives().get(k);
-        int ranks = context.groupSize(reduce.group());
-        if (!ShareTypes.divides(reduce.operands().getFirst().tensor(), ranks)) {
-          var detail =
-              "%s does not divide into rows for %s"
-                  .formatted(reduce.operands().getFirst().type(), Units.count(ranks, "rank"));
-          return note(k, Reason.UNEVEN, detail);
-        }
-      }
-      return true;
+      var type = reduce.operands().getFirst().tensor();
+      int ranks = context.groupSize(reduce.group());
+      return ShareTypes.divides(type, ranks)
+          || note(
+              k,
+              Reason.UNEVEN,
+              "%s does not divide into rows for %s".formatted(type, Units.count(ranks, "rank")));
     }
 
     /** A variant that the caller wants may not be able to run what it was not meant for. */
@@ -164,47 +159,15 @@ public final class SequenceParallel implements Rewriter {
           && context.groupSize(collective.group()) > 1;
     }
 
-    /** By graph, the ops on shares behind all_reduces that can have such on all ranks. */
-    private ImmutableList<RowShares> rows(
-        Set<Integer> candidates, Map<Integer, RowShares.Refusal> refused) {
-      var wanted = candidates;
-      while (true) {
-        var rows = ImmutableList.<RowShares>builder();
-        Set<Integer> possible = wanted;
-        for (var graph : graphs) {
-          var own = RowShares.of(graph, context, possible, refused);
-          rows.add(own);
-          possible = own.reduces();
-        }
-        if (possible.size() == wanted.size()) {
-          return rows.build();
-        }
-        wanted = possible;
-      }
-    }
-
-    /** The graphs with shares; empty if their collectives would not be the same on all ranks. */
-    private ImmutableList<Made> draft(List<RowShares> rows) {
-      var made = ImmutableList.<Made>builder();
-      for (int g = 0; g < graphs.size(); g++) {
-        made.add(RowSharing.run(graphs.get(g), rows.get(g), context));
-      }
-      var all = made.build();
-      return all.stream().map(Made::sources).distinct().count() == 1 ? all : ImmutableList.of();
-    }
-
     /** The all_reduces of those chains that gain, or of all if the caller wants that. */
-    private Set<Integer> taken(List<RowShares> rows, List<Made> draft, Set<Integer> possible) {
+    private Set<Integer> taken(RowShares rows, Made draft) {
       var selected =
-          new SelectVariants()
-              .run(
-                  state.withGraphs(draft.stream().map(Made::graph).collect(toImmutableList())),
-                  context);
+          new SelectVariants().run(state.withGraphs(ImmutableList.of(draft.graph())), context);
       var before = new double[graphs.getFirst().collectives().size()];
       var after = new double[before.length];
       var pieces = new int[before.length];
       var named = new HashSet<Integer>();
-      var sources = draft.getFirst().sources();
+      var sources = draft.sources();
       for (int i = 0; i < sources.length(); i++) {
         int k = sources.get(i);
         boolean gathers = pieces[k] > 0;
@@ -214,19 +177,16 @@ public final class SequenceParallel implements Rewriter {
           named.add(k);
         }
       }
-      var costs =
-          IntStream.range(0, graphs.size())
-              .mapToObj(g -> RowShareCosts.of(graphs.get(g), rows.get(g), context))
-              .toList();
-      for (int k : possible) {
+      var costs = RowShareCosts.of(graphs.getFirst(), rows, context);
+      for (int k : rows.reduces()) {
         int ranks = context.groupSize(graphs.getFirst().collectives().get(k).group());
-        double whole = costs.stream().mapToDouble(own -> own.micros().get(k)).max().orElse(0);
-        long cut = costs.stream().mapToLong(own -> own.cutBytes().get(k)).max().orElse(0);
+        double whole = costs.micros().get(k);
+        long cut = costs.cutBytes().get(k);
         before[k] = CollectiveCost.chosenMicros(state, k) + whole;
         after[k] += whole / ranks + (cut == 0 ? 0 : context.costs().copyMicros(cut));
       }
       var taken = new LinkedHashSet<Integer>();
-      for (var chain : chains(rows, possible)) {
+      for (var chain : chains(rows)) {
         double was = chain.stream().mapToDouble(k -> before[k]).sum();
         double is = chain.stream().mapToDouble(k -> after[k]).sum();
         boolean pays = is < was * (1 - MIN_GAIN);
@@ -241,13 +201,9 @@ public final class SequenceParallel implements Rewriter {
     }
 
     /** The all_reduces that become sequence parallel together, or not. */
-    private Collection<? extends Collection<Integer>> chains(
-        List<RowShares> rows, Set<Integer> possible) {
-      if (rows.size() > 1) {
-        return List.of(possible);
-      }
-      var chainOf = rows.getFirst().chainOf();
-      return Multimaps.index(possible, k -> Objects.requireNonNull(chainOf.get(k)))
+    private static Collection<Collection<Integer>> chains(RowShares rows) {
+      var chainOf = rows.chainOf();
+      return Multimaps.index(rows.reduces(), k -> Objects.requireNonNull(chainOf.get(k)))
           .asMap()
           .values();
     }
