@@ -1,14 +1,16 @@
 package dev.symplan.cli;
 
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Weights;
 import dev.symplan.runtime.check.Reference;
-import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.InputNeeds;
 import dev.symplan.runtime.tensor.SeededInputs;
+import java.nio.file.Path;
 import java.util.Optional;
 
 /**
@@ -26,8 +28,8 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
   /**
    * Fills the inputs of the ranks of this process.
    *
-   * @throws RunException when ranks of this process get different values of an input that the plan
-   *     relies on to be the same on all ranks
+   * @throws CompileException when ranks of this process get different values of an input that the
+   *     plan relies on to be the same on all ranks
    */
   void fill() {
     if (data.isPresent()) {
@@ -48,9 +50,11 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
         same = tensor;
         first = rank;
       } else if (tensor.isPresent() && !isSame(tensor.get(), same.get())) {
-        throw new RunException(
-            "input '%s' differs between ranks %s and %s, but the plan was made with --replicated %s"
-                .formatted(name, first, rank, name));
+        throw CompileException.ofFile(
+            DiagnosticCode.BAD_TENSORS,
+            data.map(Case::folder).orElseGet(() -> Path.of(plan.name())),
+            "input '%s' differs between ranks %s and %s".formatted(name, first, rank),
+            "the plan was made with --replicated %s; plan without that".formatted(name));
       }
     }
   }

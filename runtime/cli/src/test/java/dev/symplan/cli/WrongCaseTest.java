@@ -12,7 +12,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.function.Consumer;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -107,6 +109,20 @@ class WrongCaseTest {
         .contains("rank3.outputs.safetensors: error[bad-tensors]: the plan is for 3 ranks, but");
     assertThat(result.code()).isEqualTo(1);
     assertThat(result.out()).isEmpty();
+  }
+
+  @Test
+  void anInputIsNotTheSameOnAllRanks() {
+    var reduced = CASE.resolveSibling("allreduce_relu");
+    var rows = List.of("run", reduced, "--check", "--sequence-parallel", "on");
+    assertThat(Ran.run(rows.toArray()).code()).isZero();
+    var result =
+        Ran.run(Stream.concat(rows.stream(), Stream.of("--replicated", "arg0_1")).toArray());
+    assertThat(result.err())
+        .contains(
+            "error[bad-tensors]: input 'arg0_1' differs between ranks 0 and 1",
+            "the plan was made with --replicated arg0_1");
+    assertThat(result.code()).isEqualTo(1);
   }
 
   @Test

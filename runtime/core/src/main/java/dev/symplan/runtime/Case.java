@@ -32,6 +32,11 @@ public final class Case {
     this.folder = folder;
   }
 
+  /** {@return where its files are} */
+  public Path folder() {
+    return folder;
+  }
+
   /** {@return whether a directory has inputs} */
   public static boolean isCase(Path folder) {
     return Files.isDirectory(folder) && Files.exists(folder.resolve("rank0.inputs.safetensors"));
