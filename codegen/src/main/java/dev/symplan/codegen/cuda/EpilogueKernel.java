@@ -5,8 +5,8 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 
 /**
- * An all_reduce whose ranks read each other's operands between two meetings, with ops behind it.
- * While a block takes rows through the ops, it reads its next ones.
+ * An all_reduce, or a reduce_scatter, whose ranks read each other's operands between two meetings,
+ * with ops behind it. While a block takes rows through the ops, it reads its next ones.
  */
 final class EpilogueKernel {
   /** So many vectors in flight in each thread leave registers for the ops. */

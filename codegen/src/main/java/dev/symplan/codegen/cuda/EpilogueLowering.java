@@ -12,9 +12,9 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * An all_reduce and the ops behind it as one kernel: each block takes rows through the ops as soon
- * as it has reduced them. They are rounded to the element type in between, so that the results are
- * those of two kernels.
+ * An all_reduce or reduce_scatter and the ops behind it as one kernel: each block takes rows
+ * through the ops as soon as it has reduced them. They are rounded to the element type in between,
+ * so that the results are those of two kernels.
  */
 final class EpilogueLowering {
   private EpilogueLowering() {}

@@ -28,7 +28,7 @@ import java.util.Optional;
  * @param verdicts one for each variant of the kind, the chosen one among them
  * @param args how each operand and result is realized
  * @param epilogue whether the step after its start runs in its kernel; empty for collectives that
- *     are not an all_reduce of one tensor
+ *     are not an all_reduce or reduce_scatter of one tensor
  */
 public record CollectivePlan(
     int op,

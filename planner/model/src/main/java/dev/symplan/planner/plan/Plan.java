@@ -29,7 +29,8 @@ import java.util.OptionalLong;
  * @param digest SHA-256 of what the ranks must agree on, in hexadecimal: arena size, symmetric
  *     buffers, and the order, variants, groups and offsets of the collectives
  * @param rewrites which collectives of the source became others, or could have, and why
- * @param replicated the inputs that must be the same on all ranks, or results are wrong, by name
+ * @param replicated the inputs that the caller vouches for to be the same on all ranks, by name: if
+ *     they are not, results may be wrong; empty if no rewrite relies on any
  * @param reordering the decision about the order of the ops
  * @param frontier the plans between which the caller could choose
  * @param least the least memory that would do, in bytes, as the caller's limit counts it: arenas in
