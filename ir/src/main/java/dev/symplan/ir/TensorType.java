@@ -145,6 +145,22 @@ public record TensorType(
     return true;
   }
 
+  /**
+   * {@return whether element type, sizes and strides are the same; strides of size-1 dims do not
+   * count}
+   */
+  public boolean hasSameLayout(TensorType other) {
+    if (!sizes.equals(other.sizes) || dtype != other.dtype) {
+      return false;
+    }
+    for (int dim = 0; dim < rank(); dim++) {
+      if (sizes.get(dim) > 1 && strides.get(dim) != other.strides.get(dim)) {
+        return numel() == 0;
+      }
+    }
+    return true;
+  }
+
   /** {@return whether the elements fill their storage exactly, in some order of the dimensions} */
   public boolean isDense() {
     if (isContiguous() || numel() < 2) {

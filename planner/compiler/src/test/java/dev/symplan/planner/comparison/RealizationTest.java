@@ -425,6 +425,24 @@ class RealizationTest {
     assertThat(planned.collective(0).inPlace()).isFalse();
   }
 
+  /** The result's rows would lie over others, which are still to be read. */
+  @Test
+  void rowsInAnotherOrderAreNotReducedInPlace() {
+    var planned =
+        product(
+            """
+            v = aten::view(y, [64, 2, 64])
+            p = aten::permute(v, [1, 0, 2])
+            r: f32[2, 64, 64][4096, 64, 1] = _c10d_functional::all_reduce(p, "sum", "tp")
+            o = _c10d_functional::wait_tensor(r)
+            return o
+            """,
+            forced("all_reduce", Variant.ONE_SHOT_PUSH),
+            Mode.AUTO);
+    assertThat(planned.operand(0, 0).reason()).isEqualTo(Reason.READS_ROWS);
+    assertThat(planned.collective(0).inPlace()).isFalse();
+  }
+
   @ParameterizedTest
   @CsvSource({"NCCL_SYMM", "NCCL"})
   void columnsAreCopiedForVariantsThatReadNoRows(Variant variant) {

@@ -5,6 +5,7 @@ import static dev.symplan.planner.verify.VerifierFixtures.ASYNC;
 import static dev.symplan.planner.verify.VerifierFixtures.BESIDE;
 import static dev.symplan.planner.verify.VerifierFixtures.CHAIN;
 import static dev.symplan.planner.verify.VerifierFixtures.compile;
+import static dev.symplan.planner.verify.VerifierFixtures.compileReadingRows;
 import static dev.symplan.planner.verify.VerifierFixtures.first;
 import static dev.symplan.planner.verify.VerifierFixtures.variants;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -141,6 +142,29 @@ class MemoryRulesTest {
             .plan();
     assertThat(first(plan, Rule.OVERWRITTEN).message())
         .isEqualTo("_c10d_functional::all_reduce → r is in place, which one_shot cannot do");
+  }
+
+  @Test
+  void resultInPlaceOfAnotherOrder() {
+    var text =
+        """
+        graph g(x: f32[64, 4, 128]) {
+          a = aten::neg(x)
+          p = aten::permute(a, [1, 0, 2])
+          r: f32[4, 64, 128][8192, 128, 1] = _c10d_functional::all_reduce(p, "sum", "tp")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        """;
+    var plan =
+        PlanEdits.of(compileReadingRows(text, CompileOptions.DEFAULT))
+            .over("r", "a")
+            .collective(0, c -> PlanEdits.inPlace(PlanEdits.variant(c, Variant.TWO_SHOT)))
+            .restated();
+    assertThat(first(plan, Rule.OVERWRITTEN).message())
+        .isEqualTo(
+            "_c10d_functional::all_reduce → r writes r over p, whose elements are in another"
+                + " order");
   }
 
   @Test

@@ -260,6 +260,26 @@ final class PlanEdits {
         Optional.of(epilogue));
   }
 
+  static CollectivePlan inPlace(CollectivePlan c) {
+    return new CollectivePlan(
+        c.op(),
+        c.kind(),
+        c.group(),
+        c.reduceOp(),
+        c.root(),
+        c.operands(),
+        c.results(),
+        c.variant(),
+        c.stream(),
+        c.start(),
+        c.end(),
+        true,
+        c.workspace(),
+        c.verdicts(),
+        c.args(),
+        c.epilogue());
+  }
+
   private static CollectivePlan with(
       CollectivePlan c, String group, Variant variant, StreamKind stream) {
     return with(c, group, variant, stream, c.workspace());

@@ -142,7 +142,28 @@ final class InPlaceRules {
           "%s is in place, which %s cannot do"
               .formatted(facts.words.text(op), collective.variant().text()));
     }
+    if (collective.inPlace()) {
+      for (int i = 0; i < count; i++) {
+        checkOrder(op, collective.operands().get(i), collective.results().get(i));
+      }
+    }
     checkApart(op, uses);
+  }
+
+  /** An element of a result in place may only take the place of the operand's element. */
+  private void checkOrder(int op, int operand, int result) {
+    var read = facts.value(operand).tensor();
+    var written = facts.value(result).tensor();
+    for (int dim = 0; dim < Math.min(read.rank(), written.rank()); dim++) {
+      if (written.size(dim) > 1 && read.stride(dim) != written.stride(dim)) {
+        wrong(
+            Rule.OVERWRITTEN,
+            "%s writes %s over %s, whose elements are in another order"
+                .formatted(
+                    facts.words.text(op), facts.value(result).name(), facts.value(operand).name()));
+        return;
+      }
+    }
   }
 
   /** Whether a tensor lies in the whole that a collective makes, or takes; {@link ShardRules} */

@@ -180,4 +180,20 @@ class FoundTest {
         CompileOptions.DEFAULT.withRewrites(
             new RewriteOptions(Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF, Mode.OFF)));
   }
+
+  /** A result may not take the memory of an operand whose elements are in another order. */
+  @Test
+  void anAllReduceIntoAnotherOrderIsNotInPlace() {
+    check(
+        """
+        group g = [0, 1]
+        graph fuzz(x: f32[64, 4, 128]) {
+          a = aten::neg(x)
+          p = aten::permute(a, [1, 0, 2])
+          r: f32[4, 64, 128][8192, 128, 1] = _c10d_functional::all_reduce(p, "sum", "g")
+          return r
+        }
+        """,
+        CompileOptions.DEFAULT);
+  }
 }

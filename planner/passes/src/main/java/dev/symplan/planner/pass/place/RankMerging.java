@@ -63,7 +63,7 @@ final class RankMerging {
       int from = aliases.id(operand);
       if (!life.diesIn(operand, schedule.startStep().get(k))
           || !aliases.isWhole(operand)
-          || operand.tensor().storageBytes() != result.tensor().storageBytes()
+          || !operand.tensor().hasSameLayout(result.tensor())
           || graph.arena(from) != graph.arena(aliases.id(result))
           || merges.isInRows(from) != merges.isInRows(aliases.id(result))
           || !sources.add(from)) {
