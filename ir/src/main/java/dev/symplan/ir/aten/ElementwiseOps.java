@@ -37,7 +37,10 @@ final class ElementwiseOps {
 
   private static Stream<OpSpec> unary() {
     return Stream.of(
-            unary(Takes.ANY, Gives.SAME, "sign sgn floor ceil round trunc square relu"),
+            unary(Takes.ANY, Gives.SAME, "sgn square _conj_physical"),
+            unary(Takes.REAL, Gives.SAME, "sign floor ceil round trunc relu"),
+            // PyTorch gives real numbers back themselves.
+            unary(Takes.COMPLEX, Gives.SAME, "conj_physical"),
             unary(Takes.ANY, Gives.REAL, "abs"),
             unary(Takes.NUMBERS, Gives.SAME, "neg relu6"),
             unary(Takes.INTEGERS, Gives.SAME, "bitwise_not"),
@@ -64,10 +67,12 @@ final class ElementwiseOps {
 
   private static Stream<OpSpec> binary() {
     return Stream.of(
-            binary(Takes.ANY, Gives.SAME, "mul remainder fmod", TENSOR, SCALAR),
-            binary(Takes.ANY, Gives.SAME, "remainder", SCALAR_TENSOR),
-            binary(Takes.ANY, Gives.FLOAT, "div copysign", TENSOR, SCALAR),
-            binary(Takes.ANY, Gives.SAME, "floor_divide", BINARY, SCALAR),
+            binary(Takes.ANY, Gives.SAME, "mul", TENSOR, SCALAR),
+            binary(Takes.REAL, Gives.SAME, "remainder fmod", TENSOR, SCALAR),
+            binary(Takes.REAL, Gives.SAME, "remainder", SCALAR_TENSOR),
+            binary(Takes.ANY, Gives.FLOAT, "div", TENSOR, SCALAR),
+            binary(Takes.REAL, Gives.FLOAT, "copysign", TENSOR, SCALAR),
+            binary(Takes.REAL, Gives.SAME, "floor_divide", BINARY, SCALAR),
             binary(
                 Takes.INTEGERS,
                 Gives.SAME,
@@ -83,10 +88,11 @@ final class ElementwiseOps {
                 TENSOR,
                 TENSOR_SCALAR,
                 SCALAR_TENSOR),
-            binary(Takes.ANY, Gives.BOOL, "eq ne lt le gt ge", TENSOR, SCALAR),
-            binary(Takes.ANY, Gives.SAME, "maximum minimum fmax fmin", BINARY),
+            binary(Takes.ANY, Gives.BOOL, "eq ne", TENSOR, SCALAR),
+            binary(Takes.REAL, Gives.BOOL, "lt le gt ge", TENSOR, SCALAR),
+            binary(Takes.REAL, Gives.SAME, "maximum minimum fmax fmin", BINARY),
             binary(
-                Takes.ANY,
+                Takes.REAL,
                 Gives.SAME,
                 "max min",
                 "aten::NAME.other(Tensor self, Tensor other) -> Tensor"),
@@ -177,7 +183,7 @@ final class ElementwiseOps {
                 aten::clamp_min(Tensor self, Scalar min) -> Tensor
                 aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor
                 """,
-                Takes.ANY,
+                Takes.REAL,
                 Gives.SAME,
                 "self",
                 "min"),
@@ -186,7 +192,7 @@ final class ElementwiseOps {
                 aten::clamp_max(Tensor self, Scalar max) -> Tensor
                 aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor
                 """,
-                Takes.ANY,
+                Takes.REAL,
                 Gives.SAME,
                 "self",
                 "max"),
@@ -262,6 +268,23 @@ final class ElementwiseOps {
                 Gives.FLOAT),
             table(
                 """
+                aten::angle(Tensor self) -> Tensor
+                """,
+                call ->
+                    ElementwiseTypes.result(
+                        Promotion.floating(call.tensor("self").dtype()).real(), call)),
+            table(
+                """
+                aten::complex(Tensor real, Tensor imag) -> Tensor
+                """,
+                call -> paired(call, "real", "imag")),
+            table(
+                """
+                aten::polar(Tensor abs, Tensor angle) -> Tensor
+                """,
+                call -> paired(call, "abs", "angle")),
+            table(
+                """
                 aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
                 """,
                 ElementwiseOps::addedQuotient),
@@ -290,6 +313,18 @@ final class ElementwiseOps {
   private static Stream<OpSpec> table(
       String schemas, Takes takes, Gives gives, String... operands) {
     return Table.ops(schemas, ElementwiseTypes.rule(takes, gives, operands));
+  }
+
+  /** A complex number for each pair; PyTorch takes no pairs of several types. */
+  private static OpResult paired(OpCall call, String one, String other) {
+    var dtype = call.tensor(one).dtype();
+    if (dtype != call.tensor(other).dtype() || Promotion.complex(dtype).real() != dtype) {
+      throw new OpTypeException(
+          "needs two of f16, f32 or f64, not %s and %s"
+              .formatted(dtype.shortName(), call.tensor(other).dtype().shortName()),
+          "convert with prims::convert_element_type");
+    }
+    return ElementwiseTypes.result(Promotion.complex(dtype), call);
   }
 
   private static OpResult withAlpha(OpCall call) {
@@ -349,7 +384,7 @@ final class ElementwiseOps {
     if (!call.has("min") && !call.has("max")) {
       throw new OpTypeException("needs min or max, or both");
     }
-    return ElementwiseTypes.computed(call, Takes.ANY, Gives.SAME, "self", "min", "max");
+    return ElementwiseTypes.computed(call, Takes.REAL, Gives.SAME, "self", "min", "max");
   }
 
   private static OpResult masked(OpCall call) {

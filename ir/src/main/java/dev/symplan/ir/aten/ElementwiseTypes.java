@@ -43,22 +43,32 @@ final class ElementwiseTypes {
   enum Takes {
     ANY(d -> true, ""),
     NUMBERS(d -> d != DType.BOOL, "numbers"),
+    REAL(
+        d -> d.kind() != Kind.COMPLEX,
+        "real numbers",
+        "compute with the parts that aten::view_as_real gives"),
+    COMPLEX(d -> d.kind() == Kind.COMPLEX, "complex numbers"),
     INTEGERS(Promotion::isIntegral, "integers and bool"),
     FLOATS(d -> !Promotion.isIntegral(d), "floats");
 
     private final Predicate<DType> holds;
     private final String text;
+    private final String hint;
 
     Takes(Predicate<DType> holds, String text) {
+      this(holds, text, "convert with prims::convert_element_type");
+    }
+
+    Takes(Predicate<DType> holds, String text, String hint) {
       this.holds = holds;
       this.text = text;
+      this.hint = hint;
     }
 
     void check(DType dtype) {
       if (!holds.test(dtype)) {
         throw new OpTypeException(
-            "works on %s, not on %s".formatted(text, dtype.shortName()),
-            "convert with prims::convert_element_type");
+            "works on %s, not on %s".formatted(text, dtype.shortName()), hint);
       }
     }
   }

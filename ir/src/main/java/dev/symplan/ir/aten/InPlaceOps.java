@@ -23,13 +23,14 @@ final class InPlaceOps {
           """
           abs acos acosh add addbmm addcdiv addcmul addmm addmv asin asinh atan atan2 atanh baddbmm
           bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil
-          celu clamp clamp_max clamp_min copysign cos cosh cumprod cumsum deg2rad digamma div elu eq
-          erf erfc erfinv exp exp2 expm1 fill floor fmod frac gcd ge gelu gt hardsigmoid hardswish
-          hardtanh heaviside hypot i0 index_add index_copy index_fill index_put lcm le leaky_relu
-          lerp lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt
-          masked_fill masked_scatter mish mul nan_to_num ne neg nextafter reciprocal relu relu6
-          remainder round rsqrt scatter scatter_add scatter_reduce selu sgn sigmoid sign silu sin
-          sinc sinh sqrt square sub tan tanh threshold tril triu trunc xlogy
+          celu clamp clamp_max clamp_min conj_physical copysign cos cosh cumprod cumsum deg2rad
+          digamma div elu eq erf erfc erfinv exp exp2 expm1 fill floor fmod frac gcd ge gelu gt
+          hardsigmoid hardswish hardtanh heaviside hypot i0 index_add index_copy index_fill
+          index_put lcm le leaky_relu lerp lgamma log log10 log1p log2 logical_and logical_not
+          logical_or logical_xor logit lt masked_fill masked_scatter mish mul nan_to_num ne neg
+          nextafter reciprocal relu relu6 remainder round rsqrt scatter scatter_add scatter_reduce
+          selu sgn sigmoid sign silu sin sinc sinh sqrt square sub tan tanh threshold tril triu
+          trunc xlogy
           """
               .strip()
               .split("\\s+"));

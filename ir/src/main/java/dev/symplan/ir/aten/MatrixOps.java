@@ -150,7 +150,7 @@ final class MatrixOps {
     var b = call.tensor(right);
     checkRank(left, a, rank);
     checkRank(right, b, rank);
-    checkSameType(left, a, right, b);
+    checkFactors(left, a, right, b);
     if (rank == 3 && a.size(0) != b.size(0)) {
       throw new OpTypeException(
           "batch sizes differ: %s and %s".formatted(a.size(0), b.size(0)),
@@ -178,6 +178,14 @@ final class MatrixOps {
     if (type.rank() != rank) {
       throw new OpTypeException(
           "%s must have %s, but is %s".formatted(name, Units.count(rank, "dimension"), type));
+    }
+  }
+
+  private static void checkFactors(String left, TensorType a, String right, TensorType b) {
+    checkSameType(left, a, right, b);
+    if (a.dtype() == DType.BOOL) {
+      throw new OpTypeException(
+          "works on numbers, not on b8", "convert with prims::convert_element_type");
     }
   }
 
@@ -225,7 +233,7 @@ final class MatrixOps {
     var x = call.tensor(vector);
     checkRank(matrix, a, 2);
     checkRank(vector, x, 1);
-    checkSameType(matrix, a, vector, x);
+    checkFactors(matrix, a, vector, x);
     checkInner(a.size(1), x.size(0), a, x);
     return TensorType.contiguous(a.dtype(), a.size(0));
   }
@@ -235,7 +243,7 @@ final class MatrixOps {
     var b = call.tensor("tensor");
     checkRank("self", a, 1);
     checkRank("tensor", b, 1);
-    checkSameType("self", a, "tensor", b);
+    checkFactors("self", a, "tensor", b);
     checkInner(a.size(0), b.size(0), a, b);
     return OpResult.fresh(a.dtype(), ImmutableLongArray.of());
   }
@@ -256,7 +264,7 @@ final class MatrixOps {
           "tensors without dimensions have no matrix product: %s and %s".formatted(a, b),
           "multiply with aten::mul.Tensor");
     }
-    checkSameType("self", a, "other", b);
+    checkFactors("self", a, "other", b);
     var left = a.rank() == 1 ? Shapes.insert(a.sizes(), 0, 1) : a.sizes();
     var right = b.rank() == 1 ? Shapes.insert(b.sizes(), 1, 1) : b.sizes();
     int m = left.length();
@@ -280,7 +288,7 @@ final class MatrixOps {
           "input %s does not fit weight %s".formatted(input, weight),
           "weight is [out_features, in_features]");
     }
-    checkSameType("input", input, "weight", weight);
+    checkFactors("input", input, "weight", weight);
     int last = input.rank() - 1;
     if (input.size(last) != weight.size(weight.rank() - 1)) {
       throw new OpTypeException(
@@ -293,7 +301,7 @@ final class MatrixOps {
             ? input.sizes().subArray(0, last)
             : Shapes.with(input.sizes(), last, weight.size(0));
     if (call.has("bias")) {
-      checkSameType("input", input, "bias", call.tensor("bias"));
+      checkFactors("input", input, "bias", call.tensor("bias"));
       Shapes.checkBroadcastsTo("bias", call.tensor("bias").sizes(), sizes);
     }
     return OpResult.fresh(input.dtype(), sizes);
@@ -376,7 +384,7 @@ final class MatrixOps {
       throw new OpTypeException(
           "operands must have 2 or 3 dimensions, but are %s and %s".formatted(a, b));
     }
-    checkSameType("self", a, "mat2", b);
+    checkFactors("self", a, "mat2", b);
     checkInner(a.size(a.rank() - 1), b.size(b.rank() - 2), a, b);
     if (call.has("bias")) {
       throw new OpTypeException("bias must be None", "add it with aten::add.Tensor");

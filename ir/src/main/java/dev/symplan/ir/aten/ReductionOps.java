@@ -100,25 +100,25 @@ final class ReductionOps {
                 aten::max(Tensor self) -> Tensor
                 aten::min(Tensor self) -> Tensor
                 """,
-                reduce(SAME, Empty.ERROR)),
+                reduce(ReductionOps::realOnly, Empty.ERROR)),
             Table.ops(
                 """
                 aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
                 aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
                 """,
-                reduce(INDEX, Empty.ERROR)),
+                reduce(ReductionOps::indexOfReal, Empty.ERROR)),
             Table.ops(
                 """
                 aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
                 aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
                 aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
                 """,
-                reduceTwice(SAME, INDEX, Empty.ERROR)),
+                reduceTwice(ReductionOps::realOnly, INDEX, Empty.ERROR)),
             Table.ops(
                 """
                 aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)
                 """,
-                reduceTwice(SAME, SAME, Empty.ERROR)),
+                reduceTwice(ReductionOps::realOnly, SAME, Empty.ERROR)),
             Table.ops(
                 """
                 prims::prepare_softmax_online(Tensor a, int dim) -> (Tensor, Tensor)
@@ -178,7 +178,9 @@ final class ReductionOps {
                 aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)
                 """,
                 call ->
-                    List.of(scanned(call, call.tensor("self").dtype()), scanned(call, DType.I64))))
+                    List.of(
+                        scanned(call, realOnly(call.tensor("self").dtype())),
+                        scanned(call, DType.I64))))
         .flatMap(specs -> specs);
   }
 
@@ -212,6 +214,16 @@ final class ReductionOps {
           "give dtype=torch.float32 or convert with prims::convert_element_type");
     }
     return dtype;
+  }
+
+  /** Complex numbers have no order. */
+  private static DType realOnly(DType dtype) {
+    ElementwiseTypes.Takes.REAL.check(dtype);
+    return dtype;
+  }
+
+  private static DType indexOfReal(DType dtype) {
+    return INDEX.apply(realOnly(dtype));
   }
 
   private static InferRule reduce(UnaryOperator<DType> dtype, Empty empty) {
@@ -287,12 +299,14 @@ final class ReductionOps {
 
   private static OpResult sorted(OpCall call, DType dtype) {
     var self = call.tensor("self");
+    var _ = realOnly(self.dtype());
     call.dim("dim", self.rank());
     return OpResult.fresh(Layouts.preserved(self).withDType(dtype));
   }
 
   private static List<OpResult> top(OpCall call) {
     var self = call.tensor("self");
+    var _ = realOnly(self.dtype());
     int dim = call.dim("dim", self.rank());
     long k = call.integer("k");
     long size = self.rank() == 0 ? 1 : self.size(dim);
