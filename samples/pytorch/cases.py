@@ -1,4 +1,4 @@
-"""Captures the cases mesh_2d, reduce_ops and moe of samples/cases.
+"""Captures the cases mesh_2d, reduce_ops, moe and complex_rotary of samples/cases.
 
     torchrun --nproc-per-node 4 samples/pytorch/cases.py FOLDER
 """
@@ -71,6 +71,27 @@ class MoE(nn.Module):
         return (padded[slot] * (weight.flatten() * fits)[:, None]).view(x.shape[0], 2, -1).sum(1)
 
 
+class Rotary(nn.Module):
+    """Queries turned by complex numbers of size 1 that depend on positions, and how well they fit those of keys."""
+
+    heads, size = 2, 8
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.query = nn.Linear(width, self.heads * self.size, bias=False)
+        self.out = nn.Linear(self.heads * self.size, width, bias=False)
+
+    def forward(self, x, positions):
+        frequency = 100.0 ** -(torch.arange(0, self.size, 2) / self.size)
+        turn = torch.polar(torch.ones(x.shape[0], self.size // 2), torch.outer(positions, frequency))
+        query = torch.view_as_complex(self.query(x).float().view(x.shape[0], self.heads, -1, 2))
+        turned = query * turn[:, None]
+        back = turned / turn[:, None] - 2 * query
+        fit = (turned * torch.conj_physical(query)).sum(-1).abs() / (query.abs().square().sum(-1) + 1)
+        rows = torch.view_as_real(turned + 0.5 * back).flatten(1).to(x.dtype)
+        return funcol.all_reduce(self.out(rows), "sum", dist.group.WORLD), fit, turned.angle().mean(0)
+
+
 def capture(name, function, *inputs):
     with torch.no_grad():
         torch.compile(function, backend=symplan_capture.backend(f"{sys.argv[1]}/{name}"), dynamic=False)(*inputs)
@@ -87,6 +108,10 @@ def main():
     torch.manual_seed(rank)
     capture("reduce_ops", reduce_ops, torch.randn(3, 5), torch.randint(0, 9, (3, 5)))
     capture("moe", moe, torch.randn(10, 16).bfloat16())
+    torch.manual_seed(rank)
+    rotary = Rotary().bfloat16()
+    torch.manual_seed(0)
+    capture("complex_rotary", rotary, torch.randn(6, 16).bfloat16(), torch.arange(6.0))
     dist.barrier()
     dist.destroy_process_group()
 

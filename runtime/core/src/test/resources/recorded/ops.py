@@ -1,15 +1,17 @@
-"""Asks PyTorch what ops compute: writes calls with their operands and results to ops.jsonl.gz.
+"""Asks PyTorch what ops compute: writes calls with their operands and results to ops.jsonl.gz, those of
+complex numbers to complex.jsonl.gz.
 
 A line is an object: the op's schema, its arguments, its results. A tensor is an object of dtype, size,
-stride and the elements of its storage; a float that JSON lacks is a string. Where PyTorch has no CPU
-kernel, the results are those of the definition, in f64.
+stride and the elements of its storage, of which complex ones are two; a float that JSON lacks is a string.
+Where PyTorch has no CPU kernel, the results are those of the definition, in f64.
 
-Run here, with PyTorch installed: python3 ops.py
+Run here, with PyTorch installed: python3 ops.py, or python3 ops.py complex for one of the files.
 """
 
 import gzip
 import json
 import math
+import sys
 
 import numpy as np
 import torch
@@ -22,7 +24,7 @@ DTYPES = {
     "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8,
     "b8": torch.bool, "f8e4m3fn": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2,
     "f8e4m3fnuz": torch.float8_e4m3fnuz, "f8e5m2fnuz": torch.float8_e5m2fnuz,
-    "f8e8m0fnu": torch.float8_e8m0fnu, "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
+    "f8e8m0fnu": torch.float8_e8m0fnu, "c64": torch.complex64, "c128": torch.complex128, "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
 }
 SHORT = {dtype: name for name, dtype in DTYPES.items()}
 FLOATS = ("f32", "f64", "bf16", "f16")
@@ -84,7 +86,9 @@ def describe(value):
         if value.numel() > 0:
             extent = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride()))
         storage = torch.as_strided(value, (extent,), (1,), value.storage_offset())
-        data = [element(x, value.dtype) for x in storage]
+        if value.is_complex():
+            storage = torch.view_as_real(storage).flatten()
+        data = [element(x, storage.dtype) for x in storage]
         return {
             "dtype": SHORT[value.dtype], "size": list(value.shape), "stride": list(value.stride()),
             "data": data,
@@ -1128,32 +1132,100 @@ def reductions_of_other_types():
             call(name, x, 0, dtype=to)
 
 
+def complexes(*size, dtype="c64"):
+    part = "f64" if dtype == "c128" else "f32"
+    return torch.complex(normal(*size, dtype=part), normal(*size, dtype=part))
 
-unary()
-binary()
-choices()
-activations()
-reductions()
-norms()
-indexing()
-copies()
-products()
-attentions()
-narrow_floats()
-unsigned()
-wide_integers()
-paddings()
-losses()
-selections()
-lists()
-optimizers()
-convolutions()
-pools()
-batch_norms()
-upsamples()
-in_place()
-overloads()
-reductions_of_other_types()
-text = "\n".join([json.dumps({"pytorch": torch.__version__}), *lines, ""])
-with open("ops.jsonl.gz", "wb") as target:
-    target.write(gzip.compress(text.encode(), 9, mtime=0))
+
+def complex_numbers():
+    zero, large = tensor([0j, 1e-3j, 2], "c64"), tensor([3e30 + 1e30j, 1e30, -2e30j], "c64")
+    for dtype in ("c64", "c128"):
+        part = "f64" if dtype == "c128" else "f32"
+        x, y, row = complexes(3, 4, dtype=dtype), complexes(3, 4, dtype=dtype), complexes(4, dtype=dtype)
+        for name in names("neg conj_physical _conj_physical abs angle sgn square reciprocal exp log"):
+            call(f"aten::{name}", x)
+        for other in (y, row, complexes(dtype=dtype), x.t().contiguous().t(), normal(3, 4, dtype=part), ints(4)):
+            for name in names("add sub rsub mul div eq ne"):
+                call(f"aten::{name}.Tensor", x, other)
+        for name in names("add sub rsub mul div eq ne"):
+            call(f"aten::{name}.Scalar", x, 2.5)
+        for name in names("add sub rsub"):
+            call(f"aten::{name}.Tensor", x, y, alpha=-3)
+            call(f"aten::{name}.Tensor", normal(3, 4, dtype=part), y, alpha=2)
+        call("aten::eq.Tensor", x, x.clone())
+        call("aten::ne.Tensor", x, torch.complex(x.real, y.imag))
+        call("aten::where.self", bools(3, 4), x, row)
+        call("aten::where.self", bools(3, 1), x, normal(4, dtype=part))
+        call("aten::where.ScalarOther", bools(4), x, 1.5)
+        call("aten::where.ScalarSelf", bools(4), 1.5, x)
+        call("aten::complex", normal(3, 4, dtype=part), normal(4, dtype=part))
+        call("aten::polar", positive(3, 4, dtype=part), normal(3, 4, dtype=part))
+        for name in ("sum", "mean"):
+            call(f"aten::{name}", x)
+            call(f"aten::{name}", complexes(dtype=dtype))
+        for name in ("sum.dim_IntList", "mean.dim"):
+            call(f"aten::{name}", x, [0])
+            call(f"aten::{name}", complexes(2, 3, 4, dtype=dtype), [-1, 0], True)
+        call("aten::mm", x, y.t())
+        call("aten::mm", x.t()[:2], complexes(3, 5, dtype=dtype))
+        call("aten::mm", complexes(3, 3, dtype=dtype), complexes(3, 3, dtype=dtype))
+        call("aten::bmm", complexes(2, 3, 4, dtype=dtype), complexes(2, 4, 2, dtype=dtype))
+        call("prims::convert_element_type", x, DTYPES["c64"])
+        call("prims::convert_element_type", x, DTYPES["c128"])
+        call("prims::convert_element_type", normal(3, dtype=part), DTYPES[dtype])
+        call("aten::_to_copy", ints(3), dtype=DTYPES[dtype])
+        call("aten::_to_copy", x, dtype=DTYPES["f32"])
+        call("aten::sum", complexes(0, 3, dtype=dtype))
+        call("aten::sum.dim_IntList", complexes(0, 3, dtype=dtype), [0])
+        call("aten::mul.Tensor", complexes(0, 3, dtype=dtype), 2.0 * complexes(3, dtype=dtype))
+        for name in names("mul add"):
+            call_in_place(f"aten::{name}_.Tensor", x.clone(), y)
+    call("aten::add.Tensor", complexes(3), normal(3, dtype="f64"))
+    call("aten::mul.Tensor", normal(3, dtype="f16"), complexes(3))
+    call("aten::div.Tensor", large, large.flip(0))
+    call("aten::div.Tensor", tensor([1 + 1j, 1j, -1], "c64"), zero)
+    call("aten::abs", large)
+    call("aten::sgn", zero)
+    for x in (normal(5), ints(5)):
+        for name in names("angle _conj_physical"):
+            call(f"aten::{name}", x)
+
+
+FILES = {
+    "ops": (
+        unary,
+        binary,
+        choices,
+        activations,
+        reductions,
+        norms,
+        indexing,
+        copies,
+        products,
+        attentions,
+        narrow_floats,
+        unsigned,
+        wide_integers,
+        paddings,
+        losses,
+        selections,
+        lists,
+        optimizers,
+        convolutions,
+        pools,
+        batch_norms,
+        upsamples,
+        in_place,
+        overloads,
+        reductions_of_other_types,
+    ),
+    "complex": (complex_numbers,),
+}
+for name in sys.argv[1:] or FILES:
+    lines.clear()
+    random = np.random.default_rng(0)
+    for part in FILES[name]:
+        part()
+    text = "\n".join([json.dumps({"pytorch": torch.__version__}), *lines, ""])
+    with open(f"{name}.jsonl.gz", "wb") as target:
+        target.write(gzip.compress(text.encode(), 9, mtime=0))

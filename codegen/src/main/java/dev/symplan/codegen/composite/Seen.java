@@ -29,6 +29,22 @@ public record Seen(Source source, TensorType type, boolean copied) {
         .orElseGet(() -> new Seen(source, TensorType.contiguous(type.dtype(), sizes), true));
   }
 
+  /**
+   * {@return the real (0) or imaginary (1) parts of complex elements}
+   *
+   * @param type the elements, with the step's dimensions
+   */
+  static Seen part(Source source, TensorType type, int part) {
+    var parts = type.parts();
+    int last = type.rank();
+    return new Seen(
+        // Memory without elements has no second part.
+        new Source.Part(source, type.numel() == 0 ? 0 : part),
+        new TensorType(
+            parts.dtype(), type.sizes(), parts.strides().subArray(0, last), MemorySpace.ANY),
+        false);
+  }
+
   Seen as(ImmutableLongArray sizes, ImmutableLongArray strides) {
     return new Seen(source, new TensorType(type.dtype(), sizes, strides, MemorySpace.ANY), copied);
   }

@@ -16,6 +16,13 @@ public sealed interface Source {
   /** A result of the call. */
   record Result(int index) implements Source {}
 
+  /**
+   * The parts of complex elements.
+   *
+   * @param part 0 for the real parts, 1 for the imaginary ones
+   */
+  record Part(Source of, int part) implements Source {}
+
   /** No memory: each element is its index along the only dimension of more than one element. */
   record Index() implements Source {}
 

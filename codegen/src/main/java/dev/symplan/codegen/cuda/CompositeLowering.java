@@ -151,7 +151,7 @@ final class CompositeLowering {
   private int load(Seen seen) {
     boolean full = IntStream.of(elements).anyMatch(dim -> seen.type().size(dim) != 1);
     return switch (seen.source()) {
-      case Source.Argument _, Source.Result _, Source.Temporary _ ->
+      case Source.Argument _, Source.Result _, Source.Part _, Source.Temporary _ ->
           kernel.load(seen.copied() ? copy(seen) : location(seen, memory(seen)), full);
       case Source.Picked picked -> pick(seen, picked);
       case Source.Index _ -> index(seen, full);
@@ -225,6 +225,7 @@ final class CompositeLowering {
               ? arguments.tensors(param).get(item).orElseThrow()
               : arguments.tensor(param);
       case Source.Result(int index) -> arguments.result(index).orElseThrow();
+      case Source.Part(var of, int part) -> Moves.part(memory(of), part);
       case Source.Picked(var of, var _, var _, var _, var _) -> memory(of);
       case Source.Index _, Source.Temporary _ -> throw new IllegalStateException("not in memory");
     };

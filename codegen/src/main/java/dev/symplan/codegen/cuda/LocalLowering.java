@@ -17,6 +17,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /** Local ops as launches, copies and products. */
 final class LocalLowering {
@@ -126,8 +127,13 @@ final class LocalLowering {
   }
 
   private void lower() {
-    if (Family.ofNew(op.def()).isEmpty()) {
-      inPlace(Form.functional(op.def()).orElseThrow(arguments::unsupported));
+    var form = Form.functional(op.def());
+    boolean complex = isComplex(form.map(Form::def).orElse(op.def()));
+    if (form.isPresent() && (complex || Family.ofNew(op.def()).isEmpty())) {
+      inPlace(form.get());
+      return;
+    } else if (complex) {
+      steps.addAll(CompositeLowering.lower(rank, arguments));
       return;
     }
     switch (Family.of(op.def()).orElseThrow(arguments::unsupported)) {
@@ -148,6 +154,15 @@ final class LocalLowering {
         }
       }
     }
+  }
+
+  private boolean isComplex(OpDef def) {
+    return Composites.isComplex(
+        def,
+        Stream.concat(
+                op.args().stream().flatMap(Operand::tensors),
+                op.results().stream().flatMap(Optional::stream))
+            .map(TensorRef::type));
   }
 
   /** Both tensors lie alike, so gaps between elements are copied with them. */

@@ -146,6 +146,11 @@ final class Moves {
         one, one.offset(), without(one.type().sizes(), dim), without(one.type().strides(), dim));
   }
 
+  /** {@return the real (0) or imaginary (1) parts of complex elements} */
+  static TensorRef part(TensorRef ref, int part) {
+    return select(ref.with(ref.type().parts()), ref.type().rank(), part);
+  }
+
   /** {@return a tensor with a dimension of one element more} */
   static TensorRef unsqueeze(TensorRef ref, int dim) {
     var type = ref.type();

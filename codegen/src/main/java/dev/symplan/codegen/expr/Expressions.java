@@ -22,10 +22,12 @@ public final class Expressions {
   private static final Splitter COLUMNS = Splitter.on(" = ").limit(2);
   private static final String MACRO = "let ";
   private static final String COMPOSITE = "composite ";
+  private static final String COMPLEX = "complex ";
+  private static final ImmutableList<String> KINDS = ImmutableList.of(MACRO, COMPOSITE, COMPLEX);
 
   /**
-   * The texts of ops by full name, of composites by {@code composite} and that, and of macros by
-   * {@code let} and their name.
+   * The texts of ops by full name; those of composites, of complex numbers and of macros begin with
+   * their kind.
    */
   private static final ImmutableMap<String, String> TEXTS = read();
 
@@ -37,7 +39,7 @@ public final class Expressions {
   /** {@return the full names of the ops that are defined so} */
   public static ImmutableSet<String> names() {
     return TEXTS.keySet().stream()
-        .filter(name -> !name.startsWith(MACRO) && !name.startsWith(COMPOSITE))
+        .filter(name -> KINDS.stream().noneMatch(name::startsWith))
         .collect(ImmutableSet.toImmutableSet());
   }
 
@@ -68,9 +70,28 @@ public final class Expressions {
 
   /** {@return the full names of the ops with values that {@link #ofComposite} gives} */
   public static ImmutableSet<String> composites() {
+    return ofKind(COMPOSITE);
+  }
+
+  /**
+   * {@return the parts of an op's result, or its only value if that is real, of the parts of
+   * operands: {@code NAME_re} and {@code NAME_im}}
+   *
+   * @throws java.util.NoSuchElementException when it is not defined for complex numbers
+   */
+  public static ImmutableList<Expr> ofComplex(String op) {
+    return get(COMPLEX + op);
+  }
+
+  /** {@return the full names of the ops that are defined for complex numbers} */
+  public static ImmutableSet<String> complexOps() {
+    return ofKind(COMPLEX);
+  }
+
+  private static ImmutableSet<String> ofKind(String kind) {
     return TEXTS.keySet().stream()
-        .filter(name -> name.startsWith(COMPOSITE))
-        .map(name -> name.substring(COMPOSITE.length()))
+        .filter(name -> name.startsWith(kind))
+        .map(name -> name.substring(kind.length()))
         .collect(ImmutableSet.toImmutableSet());
   }
 
@@ -131,7 +152,7 @@ public final class Expressions {
                 texts.put(line.substring(0, open), line.substring(open));
                 return;
               }
-              var kind = line.startsWith(COMPOSITE) ? COMPOSITE : "";
+              var kind = KINDS.stream().filter(line::startsWith).findFirst().orElse("");
               var columns = COLUMNS.splitToList(line.substring(kind.length()));
               for (var name : WORDS.split(columns.getFirst())) {
                 var full = name.contains("::") ? name : "aten::" + name;

@@ -48,6 +48,7 @@ class CoverageTest {
         "two_groups.graph",
         "uneven.graph",
         "cases/allreduce_relu",
+        "cases/complex_rotary",
         "cases/fsdp_mlp_train_bwd",
         "cases/fsdp_mlp_train_fwd",
         "cases/mesh_2d",

@@ -2,8 +2,10 @@ package dev.symplan.ir.graph;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Iterables;
 import com.google.common.collect.Sets;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.ImmutableLists;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
@@ -139,6 +141,19 @@ public final class Op {
       throw new IllegalStateException(def.name() + " has " + results.size() + " results");
     }
     return results.getFirst();
+  }
+
+  /**
+   * {@return whether an operand or result has complex elements, which kernels compute by their
+   * parts}
+   */
+  public boolean isComplex() {
+    for (var value : Iterables.concat(operands(), results)) {
+      if (value.type() instanceof TensorType type && type.dtype().kind() == DType.Kind.COMPLEX) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** {@return the arguments that this op writes into, by its schema} */

@@ -23,11 +23,13 @@ import java.util.stream.IntStream;
 
 /** The ops that {@link Composites} makes of steps, computed in f64; each result is rounded once. */
 final class CompositeKernels implements HostKernel {
+  static final HostKernel KERNEL = new CompositeKernels();
+
   private CompositeKernels() {}
 
   static ImmutableMap<String, HostKernel> table() {
     var table = ImmutableMap.<String, HostKernel>builder();
-    Composites.names().forEach(name -> table.put(name, new CompositeKernels()));
+    Composites.names().forEach(name -> table.put(name, KERNEL));
     return table.buildOrThrow();
   }
 
@@ -129,6 +131,7 @@ final class CompositeKernels implements HostKernel {
             };
         case Source.Picked(var of, var _, var _, var _, var _) -> memory(of, seen);
         case Source.Result(int index) -> call.result(index);
+        case Source.Part(var of, int part) -> Views.part(memory(of, seen), part);
         case Source.Temporary(int number) ->
             temporaries.computeIfAbsent(number, _ -> HostTensor.allocate(seen));
         case Source.Index _ -> indices(seen);

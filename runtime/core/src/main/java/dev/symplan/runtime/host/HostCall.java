@@ -8,6 +8,7 @@ import dev.symplan.ir.op.OpSchema;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /** The arguments and results of one call of an op, with tensors in memory. */
 public final class HostCall {
@@ -151,6 +152,15 @@ public final class HostCall {
               .collect(ImmutableList.toImmutableList());
       case Value.Tensor _, Value.Constant _ -> throw wrong(param, "a list of tensors");
     };
+  }
+
+  /** {@return all arguments that are tensors, and all results} */
+  Stream<HostTensor> tensors() {
+    return Stream.concat(
+        args.stream()
+            .filter(Value.Tensor.class::isInstance)
+            .map(value -> ((Value.Tensor) value).tensor()),
+        results.stream().flatMap(Optional::stream));
   }
 
   /** {@return the tensors of a list argument} */

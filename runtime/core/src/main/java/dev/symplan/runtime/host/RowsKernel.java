@@ -74,20 +74,30 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
    * @param results as many as the step's
    */
   static Runnable prepare(Step step, Map<String, HostTensor> operands, List<HostTensor> results) {
-    var binding = step.bind(DType.F64);
-    var all = IntStream.range(0, step.sizes().length()).boxed().toList();
-    // Elements that are by themselves are one row, too.
-    var dims =
-        step.row().isEmpty() && binding.results().stream().noneMatch(Binding::isByRow)
-            ? all
-            : step.row().asList();
     var main = TensorType.contiguous(DType.F64, step.sizes());
-    var program =
-        new BlockProgram(
-            binding, singles(main, dims, Maps.transformValues(operands, HostTensor::type)));
-    var tensors = program.params().stream().map(operands::get).toList();
+    var rows = rows(step, main, Maps.transformValues(operands, HostTensor::type));
+    var tensors = rows.program().params().stream().map(operands::get).toList();
     var present = results.stream().map(Optional::of).toList();
-    return () -> new Run(program, main, dims, tensors, present).run();
+    return () -> new Run(rows.program(), main, rows.dims(), tensors, present).run();
+  }
+
+  /**
+   * @param dims the dimensions within a row
+   */
+  private record Rows(BlockProgram program, List<Integer> dims) {}
+
+  private static Rows rows(Step step, TensorType main, Map<String, TensorType> operands) {
+    var binding = step.bind(DType.F64);
+    if (step.row().isEmpty() && binding.results().stream().noneMatch(Binding::isByRow)) {
+      // Elements that are by themselves are one row, too, unless a result is the same for all.
+      var all = IntStream.range(0, main.rank()).boxed().toList();
+      var program = new BlockProgram(binding, singles(main, all, operands));
+      if (program.results().stream().allMatch(program::isFull)) {
+        return new Rows(program, all);
+      }
+    }
+    var dims = step.row().asList();
+    return new Rows(new BlockProgram(binding, singles(main, dims, operands)), dims);
   }
 
   /** {@return the operands that have one element for each row, where rows have more} */

@@ -22,6 +22,10 @@ final class Recipes {
   static ImmutableList<Arg> args(Sketch sketch, OpDef def) {
     var call = new Call(sketch, def);
     var name = def.name();
+    if (RecipesOfComplexNumbers.suits(def) && sketch.chance(10)) {
+      RecipesOfComplexNumbers.choose(call);
+      return call.finish();
+    }
     var base = name.name().replaceFirst("(?<=[a-zA-Z0-9])_$", "");
     var recipe = TABLE.get(base + "." + name.overload());
     if (recipe == null) {
@@ -41,6 +45,7 @@ final class Recipes {
     RecipesOfIndices.add(table);
     RecipesOfNorms.add(table);
     RecipesOfImages.add(table);
+    RecipesOfComplexNumbers.add(table);
     numbers(table);
     return table.buildOrThrow();
   }

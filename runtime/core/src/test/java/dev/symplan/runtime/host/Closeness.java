@@ -6,6 +6,8 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * How near a result must be to PyTorch's.
@@ -18,10 +20,10 @@ import dev.symplan.runtime.tensor.HostTensor;
  *   <li>Elementwise functions: 4 steps of the element. PyTorch's vectorized functions are within 1
  *       step (SLEEF's {@code u10}) and some formulas take three of them; 16-bit results are
  *       computed in f32 by both sides, so that they are neighbours, 1 step.
- *   <li>Sums, and functions whose terms cancel: as many steps of the largest number in the call.
- *       PyTorch rounds after every term, in an order of its own; recorded calls have at most a few
- *       dozen terms, whose rounding errors cancel for the most part. Gradients of 16-bit norms are
- *       summed in 16 bits there: 2 steps.
+ *   <li>Sums, and functions whose terms cancel, such as products of complex numbers: as many steps
+ *       of the largest number in the call. PyTorch rounds after every term, in an order of its own;
+ *       recorded calls have at most a few dozen terms, whose rounding errors cancel for the most
+ *       part. Gradients of 16-bit norms are summed in 16 bits there: 2 steps.
  * </ul>
  */
 final class Closeness {
@@ -48,6 +50,14 @@ final class Closeness {
           """
           gelu gelu_backward sinc logaddexp logaddexp2 tanh_backward logit digamma lgamma addcmul
           addcdiv lerp addbmm
+          """);
+
+  /** Ops that do one operation of IEEE 754 for each part of a complex number at the most. */
+  private static final ImmutableSet<String> EXACT_IN_PARTS =
+      names(
+          """
+          neg add sub rsub where eq ne complex conj_physical _conj_physical convert_element_type
+          _to_copy
           """);
 
   /** PyTorch leaves it to the processor which of two zeros is the larger. */
@@ -94,7 +104,14 @@ final class Closeness {
   }
 
   private static boolean isExact(RecordedCall call) {
-    return EXACT.contains(call.def().name().name()) && !call.has("alpha") && !call.has("reduce");
+    var exact = isComplex(call) ? EXACT_IN_PARTS : EXACT;
+    return exact.contains(call.def().name().name()) && !call.has("alpha") && !call.has("reduce");
+  }
+
+  private static boolean isComplex(RecordedCall call) {
+    return Stream.concat(
+            call.operands().stream(), call.expected().stream().flatMap(Optional::stream))
+        .anyMatch(tensor -> tensor.dtype().kind() == DType.Kind.COMPLEX);
   }
 
   private static boolean matches(
@@ -109,7 +126,8 @@ final class Closeness {
           || ZERO_OF_EITHER_SIGN.contains(name)
           || Math.copySign(1, wanted) == Math.copySign(1, given);
     }
-    boolean elementwise = call.def().has(OpTrait.ELEMENTWISE) && !CANCELS.contains(name);
+    boolean elementwise =
+        call.def().has(OpTrait.ELEMENTWISE) && !CANCELS.contains(name) && !isComplex(call);
     boolean narrow = dtype.bytes() < 4;
     double size = elementwise && !exact ? Math.abs(wanted) : scale;
     int steps = exact ? 0 : !narrow ? STEPS : elementwise ? 1 : NARROW_STEPS;

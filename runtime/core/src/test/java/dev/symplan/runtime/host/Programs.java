@@ -56,10 +56,11 @@ final class Programs {
     }
   }
 
-  /** {@return the elements as they lie in memory} */
+  /** {@return the elements as they lie in memory, those of complex numbers by their parts} */
   static HostTensor flat(HostTensor tensor) {
-    long elements = tensor.type().storageBytes() / tensor.dtype().bytes();
-    return tensor.as(TensorType.contiguous(tensor.dtype(), elements));
+    var dtype = tensor.dtype().real();
+    long elements = tensor.type().storageBytes() / dtype.bytes();
+    return tensor.as(TensorType.contiguous(dtype, elements));
   }
 
   static HostTensor copy(HostTensor tensor) {

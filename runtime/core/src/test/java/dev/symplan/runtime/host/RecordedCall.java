@@ -35,9 +35,9 @@ import java.util.stream.Collectors;
 import java.util.zip.GZIPInputStream;
 
 /**
- * A call of an op with what PyTorch computed, from {@code recorded/ops.jsonl.gz}.
+ * A call of an op with what PyTorch computed, from {@code recorded/*.jsonl.gz}.
  *
- * @param line where it stands in that file
+ * @param line where it stands in its file
  * @param args the tensors among them are {@link Value}s, whose ids count {@code operands}
  * @param expected one for each result; empty if PyTorch gives none, or no tensor
  */
@@ -48,13 +48,21 @@ record RecordedCall(
     ImmutableList<HostTensor> operands,
     ImmutableList<Optional<HostTensor>> expected) {
 
-  private static final String RESOURCE = "recorded/ops.jsonl.gz";
+  private static final ImmutableList<String> FILES = ImmutableList.of("ops", "complex");
 
   /** {@return all calls, by the name of their op} */
   static ImmutableListMultimap<String, RecordedCall> all() {
     var calls = ImmutableListMultimap.<String, RecordedCall>builder();
+    for (var file : FILES) {
+      read("recorded/%s.jsonl.gz".formatted(file), calls);
+    }
+    return calls.build();
+  }
+
+  private static void read(
+      String resource, ImmutableListMultimap.Builder<String, RecordedCall> calls) {
     var json = new JsonMapper();
-    try (var stream = new GZIPInputStream(Resources.getResource(RESOURCE).openStream());
+    try (var stream = new GZIPInputStream(Resources.getResource(resource).openStream());
         var lines = new BufferedReader(new InputStreamReader(stream, StandardCharsets.UTF_8))) {
       lines.readLine();
       int number = 2;
@@ -65,7 +73,6 @@ record RecordedCall(
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
-    return calls.build();
   }
 
   /** Reads one line. */
@@ -135,9 +142,9 @@ record RecordedCall(
           new TensorType(
               dtype, longs(node.get("size")), longs(node.get("stride")), MemorySpace.ANY);
       var data = node.get("data");
-      var flat = HostTensor.allocate(TensorType.contiguous(dtype, data.size()));
+      var flat = HostTensor.allocate(TensorType.contiguous(dtype.real(), data.size()));
       for (int i = 0; i < data.size(); i++) {
-        if (dtype.isFloat()) {
+        if (dtype.real().isFloat()) {
           flat.set(number(data.get(i)), i);
         } else {
           flat.setLong(data.get(i).bigIntegerValue().longValue(), i);

@@ -197,13 +197,13 @@ class SessionOpsTest {
   }
 
   @Test
-  void meansOfNothingInComplexNumbersAreRefused() {
+  void productsOfComplexNumbersAreRefused() {
     assertThatThrownBy(
             () ->
                 run(
                     """
-                    graph g(x: i64[0]) {
-                      m = aten::mean(x, dtype=torch.complex32)
+                    graph g(x: i64[3]) {
+                      m = aten::prod(x, dtype=torch.complex32)
                       return m
                     }
                     """))

@@ -27,6 +27,7 @@ class EmulatedCasesTest {
   static Stream<String> cases() {
     return Stream.of(
         "allreduce_relu",
+        "complex_rotary",
         "tp_mlp_f32",
         "tp_mlp_bf16",
         "sp_mlp",

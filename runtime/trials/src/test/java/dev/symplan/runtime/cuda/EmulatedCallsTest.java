@@ -43,9 +43,10 @@ import org.junit.jupiter.api.Test;
  */
 class EmulatedCallsTest {
   private static final Path RECORDED =
-      Path.of(
-          System.getProperty("symplan.root"),
-          "runtime/core/src/test/resources/recorded/ops.jsonl.gz");
+      Path.of(System.getProperty("symplan.root"), "runtime/core/src/test/resources/recorded");
+
+  /** Their calls are of complex numbers, but for a few. */
+  private static final String COMPLEX = "complex";
 
   private static final String LISTS = "aten::_foreach_";
 
@@ -61,7 +62,7 @@ class EmulatedCallsTest {
           "aten::_scaled_dot_product_efficient_attention_backward",
           "prims::convert_element_type");
 
-  /** A program of one call, made of a line of {@code recorded/ops.jsonl.gz}. */
+  /** A program of one call, made of a recorded line. */
   private static final class Call {
     private final String op;
     private final List<HostTensor> inputs = new ArrayList<>();
@@ -128,9 +129,9 @@ class EmulatedCallsTest {
     private static HostTensor tensor(JsonNode node) {
       var dtype = DType.ofShortName(node.get("dtype").asText()).orElseThrow();
       var data = node.get("data");
-      var flat = HostTensor.allocate(TensorType.contiguous(dtype, data.size()));
+      var flat = HostTensor.allocate(TensorType.contiguous(dtype.real(), data.size()));
       for (int i = 0; i < data.size(); i++) {
-        if (!dtype.isFloat()) {
+        if (!dtype.real().isFloat()) {
           flat.setLong(data.get(i).bigIntegerValue().longValue(), i);
           continue;
         }
@@ -172,17 +173,22 @@ class EmulatedCallsTest {
   }
 
   private static List<Call> calls() throws IOException {
+    var calls = calls("ops");
+    calls.addAll(calls(COMPLEX));
+    return calls;
+  }
+
+  private static List<Call> calls(String name) throws IOException {
+    var file = RECORDED.resolve(name + ".jsonl.gz");
     var json = new JsonMapper();
     var calls = new ArrayList<Call>();
     try (var lines =
         new BufferedReader(
             new InputStreamReader(
-                new GZIPInputStream(Files.newInputStream(RECORDED)), StandardCharsets.UTF_8))) {
+                new GZIPInputStream(Files.newInputStream(file)), StandardCharsets.UTF_8))) {
       lines.readLine();
       for (var line = lines.readLine(); line != null; line = lines.readLine()) {
-        var call = json.readTree(line);
-        var schema = call.get("op").asText();
-        calls.add(new Call(call));
+        calls.add(new Call(json.readTree(line)));
       }
     }
     return calls;
@@ -214,6 +220,11 @@ class EmulatedCallsTest {
                     Set.of("by position", "product", "joined or copied").contains(call.family())
                         || OTHERS.contains(call.op))
             .toList());
+  }
+
+  @Test
+  void complexNumbersGiveWhatPyTorchGave() throws IOException {
+    check(calls(COMPLEX));
   }
 
   /** What the host backend runs, and this one does not, is named with the reason. */

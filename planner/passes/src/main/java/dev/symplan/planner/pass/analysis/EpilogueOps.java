@@ -142,6 +142,7 @@ public record EpilogueOps(long bytes, long reducedBytes, long rows, boolean stor
     return (elementwise || op.def().has(OpTrait.ROWWISE))
         && !op.def().has(OpTrait.CONCATENATION)
         && !op.def().schema().mutates()
+        && !op.isComplex()
         && !op.results().isEmpty()
         && op.results().stream().allMatch(made -> made.isTensor() && made.tensor().numel() > 0);
   }

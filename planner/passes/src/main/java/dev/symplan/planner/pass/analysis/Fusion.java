@@ -162,6 +162,7 @@ public final class Fusion {
     if (!elementwise && Rows.of(op) == 0
         || op.def().schema().mutates()
         || op.results().isEmpty()
+        || op.isComplex()
         || !op.results().stream().allMatch(this::isMade)) {
       return false;
     }
