@@ -304,18 +304,9 @@ final class GraphEmitter {
           "'%s' is %s, not %s".formatted(value.name(), value.type(), shape.tensor()),
           "");
     }
-    return liesAs(value.tensor(), shape.tensor())
+    return value.tensor().hasSameLayout(shape.tensor())
         ? value
         : fresh(hlo, shape, "aten::clone", new Arg.Ref(value));
-  }
-
-  static boolean liesAs(TensorType own, TensorType wanted) {
-    for (int i = 0; i < own.rank(); i++) {
-      if (own.size(i) > 1 && own.stride(i) != wanted.stride(i)) {
-        return false;
-      }
-    }
-    return true;
   }
 
   /** {@return the dimensions in another order; the value itself where that changes nothing} */

@@ -377,7 +377,7 @@ final class HostArrays {
       var whole =
           hosted
               .whole()
-              .filter(own -> !shape.exact() || GraphEmitter.liesAs(own.tensor(), shape.tensor()));
+              .filter(own -> !shape.exact() || own.tensor().hasSameLayout(shape.tensor()));
       if (whole.isPresent()) {
         return whole.get();
       }
