@@ -45,7 +45,7 @@ final class ComplexNumbers {
         && NAMES.contains(op.name().toString())
         && switch (op.name().name()) {
           // Elements that keep their type are moved.
-          case "convert_element_type", "_to_copy" ->
+          case "convert_element_type", "_to_copy", "to", "type_as" ->
               !dtypes.contains(DType.BOOL) && dtypes.size() > 1;
           default -> true;
         };

@@ -96,6 +96,10 @@ public final class NaiveCollectives {
   }
 
   private static void reduce(ReduceOp op, List<HostTensor> given, HostTensor result) {
+    if (result.dtype().kind() == DType.Kind.COMPLEX) {
+      reduce(op, given.stream().map(NaiveCollectives::parts).toList(), parts(result));
+      return;
+    }
     long count = result.type().numel();
     for (long start = 0; start < count; start += BLOCK) {
       int block = (int) Math.min(BLOCK, count - start);
@@ -105,6 +109,11 @@ public final class NaiveCollectives {
         integers(op, given, result, start, block);
       }
     }
+  }
+
+  /** {@return the parts of complex numbers} */
+  private static HostTensor parts(HostTensor complex) {
+    return complex.as(complex.type().parts());
   }
 
   private static void floats(

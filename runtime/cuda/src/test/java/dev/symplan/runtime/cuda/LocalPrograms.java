@@ -965,6 +965,47 @@ final class LocalPrograms {
   }
 
   /** Classes that there are, of 8; 3 is ignored in some of the calls. */
+  /** Arithmetic of complex numbers, over operands of any strides, in place and over nothing. */
+  static List<String> complexNumbers() {
+    return List.of(
+        program(
+            "x: f32[300, 8, 64, 2], r: f32[300, 64], y: f32[300, 1, 64, 2], s: c64[]",
+            "a = aten::view_as_complex(x)",
+            "b = aten::view_as_complex(y)",
+            "o = aten::exp(r)",
+            "t = aten::polar(o, r)",
+            "u = aten::unsqueeze(t, 1)",
+            "c = aten::mul.Tensor(a, u)",
+            "d = aten::div.Tensor(c, b)",
+            "e = aten::sub.Tensor(d, s, alpha=2)",
+            "f = aten::abs(e)",
+            "g = aten::permute(e, [2, 0, 1])",
+            "h = aten::add.Tensor(g, 1.5)",
+            "i = aten::sum.dim_IntList(h, [0, 2])",
+            "j = aten::view_as_real(i)",
+            "k = aten::angle(h)"),
+        program(
+            "x: f64[6, 5, 2], y: f64[5, 7, 2], m: u8[6, 1], e: c64[4, 0], h: f16[30, 2]",
+            "a = aten::view_as_complex(x)",
+            "b = aten::view_as_complex(y)",
+            "c = aten::mm(a, b)",
+            "d = aten::conj_physical(c)",
+            "f = aten::view_as_real(d)",
+            "g = aten::where.self(m, a, 0)",
+            "i = aten::clone(g)",
+            "j = aten::mul_.Tensor(i, a)",
+            "k = aten::view_as_real(j)",
+            "l = aten::permute(e, [1, 0])",
+            "n = aten::mm(e, l)",
+            "o = aten::mean.dim(n, [0, 1])",
+            "p = aten::view_as_real(o)",
+            "q = aten::view_as_complex(h)",
+            "r = aten::reciprocal(q)",
+            "s = aten::view_as_real(r)",
+            "t = aten::ne.Scalar(q, 1.5)",
+            "u = prims::convert_element_type(c, torch.float32)"));
+  }
+
   private static String losses(String dtype, String weights) {
     return program(
             "x: %1$s[70, 9], y: %1$s[70, 9], w: %2$s[9], t: i64[70], g: %1$s[70], q: %1$s[5, 9, 6]"

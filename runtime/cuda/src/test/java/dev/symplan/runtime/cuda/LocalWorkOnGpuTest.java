@@ -69,6 +69,7 @@ class LocalWorkOnGpuTest {
         Arguments.of("joined products", LocalPrograms.joinedProducts()),
         Arguments.of("attention", LocalPrograms.attention()),
         Arguments.of("composites", LocalPrograms.composites()),
+        Arguments.of("complex numbers", LocalPrograms.complexNumbers()),
         Arguments.of("made-up rows", LocalPrograms.madeUpRows(SEED, PROGRAMS)),
         Arguments.of("made-up pieces", LocalPrograms.madeUpPieces(SEED, PROGRAMS)),
         Arguments.of("made-up turned", LocalPrograms.madeUpTurned(SEED, PROGRAMS)));

@@ -275,6 +275,11 @@ class EmulatedProgramsTest {
     check(LocalPrograms.composites());
   }
 
+  @Test
+  void complexNumbers() {
+    check(LocalPrograms.complexNumbers());
+  }
+
   /** Ranks' own work around an exchange whose splits only the device knows. */
   @ParameterizedTest
   @MethodSource("dev.symplan.runtime.cuda.SplitExchange#calls")
