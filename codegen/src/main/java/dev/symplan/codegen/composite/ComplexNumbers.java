@@ -74,7 +74,8 @@ final class ComplexNumbers {
   private static Set<Integer> rowDims(OpCall call, int rank) {
     boolean some = call.schema().hasParam("dim") && call.has("dim");
     var dims = some ? call.integers("dim") : ImmutableLongArray.of();
-    return (dims.isEmpty()
+    // A number without dimensions may be reduced over its first one.
+    return (dims.isEmpty() || rank == 0
             ? IntStream.range(0, rank)
             : dims.stream().mapToInt(dim -> Math.toIntExact(dim < 0 ? dim + rank : dim)))
         .boxed()

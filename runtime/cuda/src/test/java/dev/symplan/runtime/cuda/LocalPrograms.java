@@ -983,7 +983,9 @@ final class LocalPrograms {
             "h = aten::add.Tensor(g, 1.5)",
             "i = aten::sum.dim_IntList(h, [0, 2])",
             "j = aten::view_as_real(i)",
-            "k = aten::angle(h)"),
+            "k = aten::angle(h)",
+            "l = aten::sum.dim_IntList(s, [0])",
+            "m = aten::view_as_real(l)"),
         program(
             "x: f64[6, 5, 2], y: f64[5, 7, 2], m: u8[6, 1], e: c64[4, 0], h: f16[30, 2]",
             "a = aten::view_as_complex(x)",
