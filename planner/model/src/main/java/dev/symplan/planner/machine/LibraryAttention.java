@@ -1,6 +1,7 @@
 package dev.symplan.planner.machine;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.math.LongMath;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import java.util.Optional;
@@ -25,7 +26,34 @@ public final class LibraryAttention {
    */
   public static final long MAX_GRADIENT_SCORES = 1L << 26;
 
+  /**
+   * The elements of the gradients of keys and values that may go to cuDNN before those of heads
+   * that share one are added up: they are in its workspace, too.
+   */
+  public static final long MAX_UNSUMMED_GRADIENTS = 1L << 25;
+
   private LibraryAttention() {}
+
+  /**
+   * {@return how many heads of keys may go to cuDNN at once for their gradients} The last two
+   * dimensions are rows and features.
+   *
+   * @param group the heads of queries that share one of keys
+   * @param scores of all heads together
+   */
+  public static long gradientHeads(
+      long group, TensorType query, TensorType key, TensorType value, long scores) {
+    long columns = LongMath.saturatedMultiply(group, key.size(key.rank() - 2));
+    long features = key.size(key.rank() - 1) + value.size(value.rank() - 1);
+    long byScores = scores / product(columns, query.size(query.rank() - 2));
+    return group == 1
+        ? byScores
+        : Math.min(byScores, MAX_UNSUMMED_GRADIENTS / product(columns, features));
+  }
+
+  private static long product(long a, long b) {
+    return Math.max(1, LongMath.saturatedMultiply(a, b));
+  }
 
   /**
    * {@return whether cuDNN may have a kernel} All tensors have four dimensions.

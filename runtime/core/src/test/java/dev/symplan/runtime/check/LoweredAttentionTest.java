@@ -61,7 +61,7 @@ class LoweredAttentionTest {
       // Of up to 256 in f32, our own kernel computes the forward op.
       long features = pick(3, 8, 16, 257, 257, 264);
       boolean backward = random.nextInt(3) == 0;
-      long group = backward ? 1 : pick(1, 1, 2, 4);
+      long group = pick(1, 1, 2, 4);
       boolean cpu = backward && random.nextBoolean();
       long width = cpu ? features : pick(features, 8L, 5L);
       input("q", dtype, batch, shared * group, rows, features);
@@ -76,7 +76,7 @@ class LoweredAttentionTest {
                 .formatted(mask, flag(causal), scale),
             "o");
       }
-      input("g", dtype, batch, shared, rows, width);
+      input("g", dtype, batch, shared * group, rows, width);
       if (cpu) {
         return program(
             """
@@ -119,11 +119,11 @@ class LoweredAttentionTest {
     }
   }
 
-  private static Graph parse(String text) {
+  static Graph parse(String text) {
     return GraphParser.parse(new SourceFile("t.graph", text)).graphs().getFirst();
   }
 
-  private static List<Optional<HostTensor>> evaluate(Graph graph) {
+  static List<Optional<HostTensor>> evaluate(Graph graph) {
     var inputs =
         graph.inputs().stream()
             .map(
@@ -138,7 +138,7 @@ class LoweredAttentionTest {
         .getFirst();
   }
 
-  private static double tolerance(DType dtype) {
+  static double tolerance(DType dtype) {
     return switch (dtype) {
       case F64 -> 1e-12;
       case F32 -> 2e-5;
@@ -148,8 +148,7 @@ class LoweredAttentionTest {
     };
   }
 
-  private static void compare(
-      HostTensor expected, HostTensor actual, double tolerance, String text) {
+  static void compare(HostTensor expected, HostTensor actual, double tolerance, String text) {
     assertThat(actual.type()).as(text).isEqualTo(expected.type());
     var plain = expected.contiguous();
     var other = actual.contiguous();

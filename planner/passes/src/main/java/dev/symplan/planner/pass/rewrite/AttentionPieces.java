@@ -6,6 +6,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.AttentionOps;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpCall;
+import dev.symplan.planner.machine.LibraryAttention;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 import java.util.ArrayList;
 import java.util.List;
@@ -42,8 +43,8 @@ final class AttentionPieces {
     this.batches = whole ? query.size(BATCH) : 1;
     this.heads = whole ? key.size(HEAD) : 1;
     this.headsInGroup = whole ? query.size(HEAD) / heads : 1;
-    long rows = query.numel() / query.size(query.rank() - 1) / batches / heads;
-    this.mostHeads = most / (rows * key.size(key.rank() - 2));
+    this.mostHeads =
+        LibraryAttention.gradientHeads(headsInGroup, query, key, op.call().tensor("value"), most);
     this.mostBatches = mostHeads / heads;
   }
 
