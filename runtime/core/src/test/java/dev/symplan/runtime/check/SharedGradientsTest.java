@@ -263,4 +263,43 @@ class SharedGradientsTest {
     assertThat(headsOfKeys(made).toString()).as(name).isEqualTo("[" + shared + "]");
     compare(graph, made, name);
   }
+
+  /** The caller may change what it gives and gets before the graph of the gradients begins. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          made by the first graph    | 3  | k0 = aten::mul.Scalar(h, 2.0) | o
+          a view of what it makes    | 3  | k1 = aten::mul.Scalar(i, 2.0); k0 = aten::permute(k1, [0, 2, 1, 3]) | o
+          an input                   | 12 | k0 = aten::alias(h)           | o
+          a view of an input         | 12 | k0 = aten::permute(i, [0, 2, 1, 3]) | o
+          an output                  | 12 | k0 = aten::mul.Scalar(h, 2.0) | k0
+          a part of an output        | 12 | k1 = aten::mul.Scalar(i, 2.0); k0 = aten::permute(k1, [0, 2, 1, 3]) | k1
+          more than the copies       | 12 | k1 = aten::mul.Scalar(j, 2.0); k0 = aten::slice.Tensor(k1, 1, 0, 3) | o
+          """)
+  void onlyOfWhatTheCallerLeavesAsItIs(String name, long shared, String made, String output) {
+    var text =
+        """
+        graph version 1
+        graph t(q: bf16[2, 12, 5, 8], h: bf16[2, 3, 7, 8], i: bf16[2, 7, 3, 8], j: bf16[2, 30, 7, 8], g: bf16[2, 12, 5, 8]) {
+        %s  u = aten::unsqueeze(k0, 2)
+          e = aten::expand(u, [2, 3, 4, 7, 8])
+          k = aten::reshape(e, [2, 12, 7, 8])
+          o, l, x, y = aten::_scaled_dot_product_efficient_attention(q, k, k, None, True)
+          symplan::border("backward", 4, 1)
+          dq, dk, dv, n0 = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, k, None, o, l, x, y, 0.0, [True, True, True, False])
+          wk = aten::view(dk, [2, 3, 4, 7, 8])
+          sk = aten::sum.dim_IntList(wk, [2], True)
+          wv = aten::view(dv, [2, 3, 4, 7, 8])
+          sv = aten::sum.dim_IntList(wv, [2], True)
+          return %s, dq, sk, sv
+        }
+        """
+            .formatted(made.replace("; ", "\n").indent(2), output);
+    var graph = LoweredAttentionTest.parse(text);
+    var changed = ShareHeads.share(graph);
+    assertThat(headsOfKeys(changed)).as(name).containsExactly(3L, shared);
+    compare(graph, changed, name);
+  }
 }

@@ -4,7 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.Kernel;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.machine.LibraryAttention;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.check.OutputCheck;
+import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.profile.Profile.Activity;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -161,18 +166,24 @@ class AttentionOnGpuTest {
       delimiter = '|',
       textBlock =
           """
-          bf16 | 1 | 4 | 512 |  64 | false | false
-          bf16 | 1 | 4 | 256 | 128 | true  | false
-          f16  | 2 | 2 | 333 |  64 | true  | false
-          bf16 | 2 | 2 | 100 |  80 | false | false
-          bf16 | 1 | 2 | 200 | 128 | false | true
-          f16  | 2 | 3 | 129 |  96 | true  | false
-          bf16 | 1 | 2 | 130 | 256 | true  | false
+          bf16 | 1 | 4 | 4 | 512 |  64 | false | false
+          bf16 | 1 | 4 | 4 | 256 | 128 | true  | false
+          f16  | 2 | 2 | 2 | 333 |  64 | true  | false
+          bf16 | 2 | 2 | 2 | 100 |  80 | false | false
+          bf16 | 1 | 2 | 2 | 200 | 128 | false | true
+          f16  | 2 | 3 | 3 | 129 |  96 | true  | false
+          bf16 | 1 | 2 | 2 | 130 | 256 | true  | false
+          bf16 | 1 | 4 | 1 | 512 |  64 | false | false
+          bf16 | 1 | 8 | 2 | 256 | 128 | true  | false
+          f16  | 2 | 6 | 2 | 333 |  80 | true  | false
+          bf16 | 2 | 4 | 2 | 200 | 128 | false | true
+          f16  | 1 | 8 | 1 | 130 | 256 | true  | false
           """)
   void backward(
       String dtype,
       long batch,
       long heads,
+      long groups,
       long rows,
       long features,
       boolean causal,
@@ -181,7 +192,7 @@ class AttentionOnGpuTest {
     agrees(
         """
         graph version 1
-        graph t(q: %1$s[%2$s, %3$s, %4$s, %5$s], k: %1$s[%2$s, %3$s, %4$s, %5$s], v: %1$s[%2$s, %3$s, %4$s, %5$s], b: %1$s[1, 1, %4$s, %6$s], g: %1$s[%2$s, %3$s, %4$s, %5$s]) {
+        graph t(q: %1$s[%2$s, %3$s, %4$s, %5$s], k: %1$s[%2$s, %9$s, %4$s, %5$s], v: %1$s[%2$s, %9$s, %4$s, %5$s], b: %1$s[1, 1, %4$s, %6$s], g: %1$s[%2$s, %3$s, %4$s, %5$s]) {
           c = aten::slice.Tensor(b, 3, 0, %4$s)
           o, l, cq, ck, mq, mk, ps, po, dm = aten::_scaled_dot_product_cudnn_attention(q, k, v, %8$s, True, 0.0, %7$s)
           dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, ps, po, %8$s, None, None, %4$s, %4$s, 0.0, %7$s)
@@ -196,8 +207,94 @@ class AttentionOnGpuTest {
                 features,
                 padded,
                 causal ? "True" : "False",
-                biased ? "c" : "None"),
+                biased ? "c" : "None",
+                groups),
         kernels -> areCudnn(kernels, "o|dq|dk|dv"));
+  }
+
+  /** Heads that the graph repeats; it adds the gradients of the copies up, each after rounding. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          bf16 | 1 | 4 | 4 | 512 | 128 | True
+          f16  | 2 | 2 | 3 | 200 |  64 | False
+          """)
+  void repeatedHeads(
+      String dtype, long batch, long groups, long times, long rows, long features, String causal) {
+    var text =
+        """
+        graph version 1
+        graph t(q: %1$s[%2$s, %5$s, %6$s, %7$s], k0: %1$s[%2$s, %6$s, %3$s, %7$s], v0: %1$s[%2$s, %6$s, %3$s, %7$s], g: %1$s[%2$s, %5$s, %6$s, %7$s]) {
+          k1 = aten::permute(k0, [0, 2, 1, 3])
+          k2 = aten::unsqueeze(k1, 2)
+          k3 = aten::expand(k2, [%2$s, %3$s, %4$s, %6$s, %7$s])
+          k4 = aten::clone(k3, memory_format=torch.contiguous_format)
+          k = aten::view(k4, [%2$s, %5$s, %6$s, %7$s])
+          v1 = aten::permute(v0, [0, 2, 1, 3])
+          v2 = aten::unsqueeze(v1, 2)
+          v3 = aten::expand(v2, [%2$s, %3$s, %4$s, %6$s, %7$s])
+          v = aten::reshape(v3, [%2$s, %5$s, %6$s, %7$s])
+          o, l, cq, ck, mq, mk, ps, po, dm = aten::_scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, %8$s)
+          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, ps, po, None, None, None, %6$s, %6$s, 0.0, %8$s)
+          wk = aten::view(dk, [%2$s, %3$s, %4$s, %6$s, %7$s])
+          sk = aten::sum.dim_IntList(wk, [2], True)
+          wv = aten::view(dv, [%2$s, %3$s, %4$s, %6$s, %7$s])
+          sv = aten::sum.dim_IntList(wv, [2])
+          return o, dq, sk, sv
+        }
+        """
+            .formatted(dtype, batch, groups, times, groups * times, rows, features, causal);
+    agrees(
+        text,
+        kernels -> {
+          areCudnn(kernels, "o|dq|dk|dv");
+          assertThat(kernels).allMatch(activity -> activity.label().matches("o|dq|dk|dv"));
+        });
+    var plan = LocalPrograms.plan(text);
+    try (var gpu = CudaSession.open(Lowering.lower(plan), TIMEOUT)) {
+      LocalPrograms.fill(gpu, 1);
+      gpu.run();
+      var graph = GraphParser.parse(new SourceFile("t.graph", text)).graphs().getFirst();
+      var expected = Reference.evaluate(List.of(graph), List.of(), gpu::input).outputs().getFirst();
+      for (var check : OutputCheck.of(plan, gpu, 0, expected)) {
+        assertThat(check.agrees()).as("output %s%n%s", check, text).isTrue();
+      }
+    }
+  }
+
+  /** cuDNN's workspace is the largest where the planner still gives it all heads at once. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          8  | 32 | 8 |  512 | 128 | True
+          16 | 16 | 1 |  512 | 128 | False
+          4  | 16 | 4 | 1024 | 256 | True
+          """)
+  void mostSharedHeads(
+      long batch, long heads, long groups, long rows, long features, String causal) {
+    assertThat(batch * heads * rows * rows).isEqualTo(LibraryAttention.MAX_GRADIENT_SCORES);
+    assertThat(2 * batch * heads * rows * features)
+        .isEqualTo(LibraryAttention.MAX_UNSUMMED_GRADIENTS);
+    var text =
+        """
+        graph version 1
+        graph t(q: bf16[%1$s, %2$s, %4$s, %5$s], k: bf16[%1$s, %3$s, %4$s, %5$s], v: bf16[%1$s, %3$s, %4$s, %5$s], g: bf16[%1$s, %2$s, %4$s, %5$s]) {
+          o, l, cq, ck, mq, mk, ps, po, dm = aten::_scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, %6$s)
+          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, ps, po, None, None, None, %4$s, %4$s, 0.0, %6$s)
+          return o, dq, dk, dv
+        }
+        """
+            .formatted(batch, heads, groups, rows, features, causal);
+    try (var gpu = CudaSession.open(Lowering.lower(LocalPrograms.plan(text)), TIMEOUT)) {
+      gpu.run();
+      var kernels = gpu.profile().activities();
+      areCudnn(kernels, "o|dq|dk|dv");
+      assertThat(kernels).allMatch(activity -> activity.label().matches("o|dq|dk|dv"));
+    }
   }
 
   /** Masks that cuDNN does not know: of bools, for all rows, or with rows that it cannot load. */

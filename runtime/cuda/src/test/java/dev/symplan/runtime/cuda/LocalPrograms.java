@@ -818,6 +818,21 @@ final class LocalPrograms {
             "o, l, s, t = aten::_scaled_dot_product_efficient_attention(q, k, v, None, True)",
             "dq, dk, dv = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, v, None,"
                 + " o, l, s, t, 0.0, [True, True, True, False])"));
+    // Gradients of heads that several of queries share, which are added up before they are rounded.
+    for (var dtype : List.of("f32", "bf16", "f64")) {
+      texts.add(
+          program(
+              "q: %1$s[2, 6, 11, 20], k: %1$s[2, 2, 30, 20], v: %1$s[2, 2, 30, 24],"
+                      .formatted(dtype)
+                  + " b: %1$s[1, 6, 11, 30], g: %1$s[2, 6, 11, 24]".formatted(dtype),
+              "o, l, s, t = aten::_scaled_dot_product_efficient_attention(q, k, v, b, True)",
+              "dq, dk, dv, db = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, v,"
+                  + " b, o, l, s, t, 0.0, [True, True, True, True])",
+              "o2, l2, s2, t2 = aten::_scaled_dot_product_efficient_attention(q, k, v, None, True,"
+                  + " 0.0, True)",
+              "eq, ek, ev = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, v,"
+                  + " None, o2, l2, s2, t2, 0.0, [True, True, True, False], True)"));
+    }
     // Several tiles of rows and of keys, with lines that are vectors and that are not.
     texts.add(
         program(
