@@ -104,6 +104,23 @@ class LowerAttentionTest {
             "expand", "clone", "_scaled_dot_product_efficient_attention_backward");
   }
 
+  /** No library gives it, and pieces would each have a part of it. */
+  @ParameterizedTest
+  @ValueSource(strings = {"1, 1, 512, 256", "32, 32, 512, 256", "32, 1, 512, 256"})
+  void gradientOfABiasStaysAsItIs(String bias) {
+    var type = "bf16[32, 32, 512, 64]";
+    var plan =
+        plan(
+            "g: %1$s, q: %1$s, k: bf16[32, 32, 256, 64], b: bf16[%2$s], o: %1$s, l: f32[32, 32, 512], s: i64[], t: i64[]"
+                .formatted(type, bias),
+            """
+              dq, dk, dv, db = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, k, b, o, l, s, t, 0.0, [True, True, True, True])
+              return dq, dk, dv, db
+            """);
+    assertThat(ops(plan)).containsExactly("_scaled_dot_product_efficient_attention_backward");
+    assertThat(plan.rankPlans().getFirst().graph().ops()).hasSize(1);
+  }
+
   /** Nothing can be said of its scores before the caller gives the number. */
   @ParameterizedTest
   @CsvSource(

@@ -105,7 +105,8 @@ public final class LowerAttention extends GraphPass {
     private boolean isSlow(Op op) {
       if (!AttentionOps.is(op.def())
           || !op.results().getFirst().isTensor()
-          || !AttentionOps.isKnown(op.call())) {
+          || !AttentionOps.isKnown(op.call())
+          || givesGradientOfBias(op)) {
         return false;
       }
       var query = op.call().tensor("query");
@@ -119,6 +120,13 @@ public final class LowerAttention extends GraphPass {
           && op.call().number("dropout_p") == 0
           && !(suitsLibrary(op) && pieces(op).isOne())
           && !suitsGenerated(op);
+    }
+
+    /** No library does, and each piece would give a part of the sum. */
+    private static boolean givesGradientOfBias(Op op) {
+      return AttentionOps.isBackward(op.def())
+          && op.results().size() > 3
+          && op.results().get(3).isTensor();
     }
 
     /** Whether our own kernel is the best there is, as cuDNN has none, whatever is changed. */
@@ -272,7 +280,7 @@ public final class LowerAttention extends GraphPass {
     private boolean gradients(OpEmitter emitter) {
       var op = emitter.at();
       var results = op.results();
-      if (!canFill(op, 3) || results.size() > 3 && results.get(3).isTensor()) {
+      if (!canFill(op, 3)) {
         return false;
       }
       var products = new AttentionProducts(emitter, bounds);
