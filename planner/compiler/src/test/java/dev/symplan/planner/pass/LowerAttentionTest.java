@@ -2,6 +2,7 @@ package dev.symplan.planner.pass;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.ir.aten.AttentionOps;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.text.GraphParser;
@@ -102,6 +103,39 @@ class LowerAttentionTest {
     assertThat(ops(plan))
         .containsExactlyInAnyOrder(
             "expand", "clone", "_scaled_dot_product_efficient_attention_backward");
+  }
+
+  /**
+   * cuDNN has the gradients of all heads that share one in its workspace before it adds them up.
+   */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          as many as may be                | 8, 32, 512, 128   | 8, 8, 512, 128    | 1
+          the same, but not shared         | 8, 32, 512, 256   | 8, 32, 512, 256   | 1
+          more features                    | 8, 32, 512, 256   | 8, 8, 512, 256    | 2
+          fewer rows of more keys          | 1, 16, 64, 128    | 1, 4, 16384, 128  | 2
+          a head is too much               | 1, 16, 64, 128    | 1, 1, 16384, 128  | 2
+          more scores                      | 1, 16, 4096, 128  | 1, 4, 4096, 128   | 4
+          a head has too many scores       | 1, 16, 8192, 128  | 1, 4, 8192, 128   | 16
+          half of a group                  | 1, 6, 4096, 128   | 1, 1, 5000, 128   | 2
+          """)
+  void gradientsInPieces(String name, String query, String key, int pieces) {
+    var logs = query.substring(0, query.lastIndexOf(','));
+    var plan =
+        plan(
+            "g: bf16[%1$s], q: bf16[%1$s], k: bf16[%2$s], o: bf16[%1$s], l: f32[%3$s], s: i64[], t: i64[]"
+                .formatted(query, key, logs),
+            """
+              dq, dk, dv, db = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, k, None, o, l, s, t, 0.0, [True, True, True, False])
+              return dq, dk, dv
+            """);
+    assertThat(plan.rankPlans().getFirst().graph().ops())
+        .as(name)
+        .filteredOn(op -> AttentionOps.is(op.def()))
+        .hasSize(pieces);
   }
 
   /** No library gives it, and pieces would each have a part of it. */

@@ -43,12 +43,26 @@ public final class LibraryAttention {
    */
   public static long gradientHeads(
       long group, TensorType query, TensorType key, TensorType value, long scores) {
-    long columns = LongMath.saturatedMultiply(group, key.size(key.rank() - 2));
-    long features = key.size(key.rank() - 1) + value.size(value.rank() - 1);
-    long byScores = scores / product(columns, query.size(query.rank() - 2));
+    long byScores = scores / product(group, scores(query, key));
     return group == 1
         ? byScores
-        : Math.min(byScores, MAX_UNSUMMED_GRADIENTS / product(columns, features));
+        : Math.min(byScores, MAX_UNSUMMED_GRADIENTS / product(group, gradients(key, value)));
+  }
+
+  /** {@return how many heads of queries may go to cuDNN at once with the one that they share} */
+  public static long gradientGroup(
+      TensorType query, TensorType key, TensorType value, long scores) {
+    long byScores = scores / scores(query, key);
+    return Math.min(byScores, Math.max(1, MAX_UNSUMMED_GRADIENTS / gradients(key, value)));
+  }
+
+  private static long scores(TensorType query, TensorType key) {
+    return product(query.size(query.rank() - 2), key.size(key.rank() - 2));
+  }
+
+  private static long gradients(TensorType key, TensorType value) {
+    long features = key.size(key.rank() - 1) + value.size(value.rank() - 1);
+    return product(key.size(key.rank() - 2), features);
   }
 
   private static long product(long a, long b) {

@@ -196,25 +196,38 @@ class LoweredAttentionTest {
     assertThat(lowered).as("programs without attention").isGreaterThan(PROGRAMS / 2);
   }
 
-  /** Gradients of many scores, in pieces of batches or heads. */
+  /** Gradients of many scores, in pieces of batches, of heads, or of those that share one. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
       textBlock =
           """
-          1 | 4 | 1000 | 2 | 0, 1, 2, 3 | 1, 1, 16, 24
-          1 | 5 | 800  | 3 | 0, 1, 2, 3 | 1, 5, 16, 24
-          3 | 4 | 3100 | 2 | 0, 1, 2, 3 | 3, 1, 16, 24
-          3 | 4 | 800  | 6 | 0, 1, 2, 3 | 1, 4, 16, 24
-          2 | 4 | 500  | 8 | 0, 2, 1, 3 | 16, 24
-          2 | 4 | 1600 | 2 | 0, 2, 1, 3 | none
-          2 | 4 | 300  | 0 | 0, 1, 2, 3 | none
+          1 | 4 | 4 | 1000 | 2 | 0, 1, 2, 3 | 1, 1, 16, 24 | true
+          1 | 5 | 5 | 800  | 3 | 0, 1, 2, 3 | 1, 5, 16, 24 | true
+          3 | 4 | 4 | 3100 | 2 | 0, 1, 2, 3 | 3, 1, 16, 24 | true
+          3 | 4 | 4 | 800  | 6 | 0, 1, 2, 3 | 1, 4, 16, 24 | true
+          2 | 4 | 4 | 500  | 8 | 0, 2, 1, 3 | 16, 24       | true
+          2 | 4 | 4 | 1600 | 2 | 0, 2, 1, 3 | none         | true
+          2 | 4 | 4 | 300  | 0 | 0, 1, 2, 3 | none         | false
+          2 | 4 | 2 | 1600 | 2 | 0, 1, 2, 3 | none         | true
+          2 | 4 | 2 | 800  | 4 | 0, 2, 1, 3 | 1, 4, 16, 24 | true
+          2 | 4 | 2 | 500  | 8 | 0, 1, 2, 3 | 2, 4, 16, 24 | false
+          1 | 6 | 2 | 800  | 4 | 0, 2, 1, 3 | 1, 6, 16, 24 | false
+          2 | 7 | 1 | 1200 | 6 | 0, 1, 2, 3 | 2, 1, 16, 24 | false
+          2 | 4 | 2 | 300  | 0 | 0, 1, 2, 3 | none         | false
           """)
   void dividesGradients(
-      int batch, int heads, long most, int pieces, String order, String sizesOfBias) {
+      int batch,
+      int heads,
+      int shared,
+      long most,
+      int pieces,
+      String order,
+      String sizesOfBias,
+      boolean exact) {
     var dense = order.equals("0, 1, 2, 3");
     var queries = (dense ? "%s, %s, 16, 8" : "%1$s, 16, %2$s, 8").formatted(batch, heads);
-    var keys = (dense ? "%s, %s, 24, 8" : "%1$s, 24, %2$s, 8").formatted(batch, heads);
+    var keys = (dense ? "%s, %s, 24, 8" : "%1$s, 24, %2$s, 8").formatted(batch, shared);
     boolean biased = !sizesOfBias.equals("none");
     var text =
         """
@@ -247,7 +260,7 @@ class LoweredAttentionTest {
       compare(
           expected.get(i).orElseThrow(),
           actual.get(i).orElseThrow(),
-          pieces == 0 ? tolerance(DType.BF16) : 0,
+          exact ? 0 : tolerance(DType.BF16),
           text + GraphPrinter.print(made));
     }
   }

@@ -13,11 +13,15 @@ import java.util.List;
 
 /**
  * Gradients of attention in pieces, of some batches or of some heads of one, where a library would
- * need too much workspace for all of them.
+ * need too much workspace for all of them. Where even the heads of queries that share one of keys
+ * are too many, each piece has some of them, and gives a part of the gradients of keys and values.
  */
 final class AttentionPieces {
   private static final int BATCH = 0;
   private static final int HEAD = 1;
+
+  /** The result that has a row for each row of queries; the others have one for each key. */
+  private static final int OF_QUERY = 0;
 
   private final OpEmitter emitter;
   private final Op op;
@@ -31,6 +35,9 @@ final class AttentionPieces {
   /** How many heads of keys a piece may have; 0 if one is too large. */
   private final long mostHeads;
 
+  /** How many heads of queries that share one of keys a piece may have; 0 if one is too large. */
+  private final long mostInGroup;
+
   /**
    * @param most the scores of a piece
    */
@@ -43,9 +50,10 @@ final class AttentionPieces {
     this.batches = whole ? query.size(BATCH) : 1;
     this.heads = whole ? key.size(HEAD) : 1;
     this.headsInGroup = whole ? query.size(HEAD) / heads : 1;
-    this.mostHeads =
-        LibraryAttention.gradientHeads(headsInGroup, query, key, op.call().tensor("value"), most);
+    var value = op.call().tensor("value");
+    this.mostHeads = LibraryAttention.gradientHeads(headsInGroup, query, key, value, most);
     this.mostBatches = mostHeads / heads;
+    this.mostInGroup = LibraryAttention.gradientGroup(query, key, value, most);
   }
 
   /** {@return whether all of it may be one piece} */
@@ -55,7 +63,7 @@ final class AttentionPieces {
 
   /** {@return whether it can be divided into pieces that are small enough} */
   boolean exist() {
-    return isOne() || mostHeads > 0;
+    return isOne() || mostInGroup > 0;
   }
 
   /**
@@ -67,7 +75,8 @@ final class AttentionPieces {
     long together = Math.max(1, mostBatches);
     var pieces = new ArrayList<ImmutableList<Value>>();
     for (long batch = 0; batch < batches; batch += together) {
-      var own = slices(args, BATCH, batch, Math.min(batches, batch + together), 1);
+      long end = Math.min(batches, batch + together);
+      var own = slices(args, BATCH, batch, end, batch, end);
       pieces.add(mostBatches > 0 ? piece(own) : byHeads(own));
     }
     for (int i = 0; i < op.results().size(); i++) {
@@ -84,20 +93,40 @@ final class AttentionPieces {
 
   private ImmutableList<Value> byHeads(ImmutableList<Arg> args) {
     var pieces = new ArrayList<ImmutableList<Value>>();
-    for (long head = 0; head < heads; head += mostHeads) {
-      long end = Math.min(heads, head + mostHeads);
-      pieces.add(piece(slices(args, HEAD, head, end, headsInGroup)));
+    long parts = mostHeads > 0 ? 1 : Math.ceilDiv(headsInGroup, mostInGroup);
+    for (long head = 0; head < heads; head += Math.max(1, mostHeads)) {
+      long end = Math.min(heads, head + Math.max(1, mostHeads));
+      long first = head * headsInGroup;
+      if (parts == 1) {
+        pieces.add(piece(slices(args, HEAD, head, end, first, end * headsInGroup)));
+      } else {
+        for (long from = 0; from < headsInGroup; from += mostInGroup) {
+          long to = Math.min(headsInGroup, from + mostInGroup);
+          pieces.add(piece(slices(args, HEAD, head, end, first + from, first + to)));
+        }
+      }
     }
     var joined = ImmutableList.<Value>builder();
     for (int i = 0; i < op.results().size(); i++) {
-      var column = column(pieces, i);
       joined.add(
           op.results().get(i).isTensor()
-              ? emitter.emit(
-                  Target.of(op.results().get(i).name()), "aten::cat", column, new Arg.Int(HEAD))
+              ? joined(i, column(pieces, i), parts)
               : pieces.getFirst().get(i));
     }
     return joined.build();
+  }
+
+  /** What the pieces of all heads give together for one result. */
+  private Value joined(int result, Arg.Seq pieces, long parts) {
+    var target = Target.of(op.results().get(result).name());
+    var whole = emitter.emit(target, "aten::cat", pieces, new Arg.Int(HEAD));
+    if (parts == 1 || result == OF_QUERY) {
+      return whole;
+    }
+    var type = whole.tensor();
+    var sizes = Arg.Seq.of(type.size(0), heads, parts, type.size(2), type.size(3));
+    var apart = emitter.emit(target, "aten::view", new Arg.Ref(whole), sizes);
+    return emitter.emit(target, "aten::sum.dim_IntList", new Arg.Ref(apart), Arg.Seq.of(2));
   }
 
   /** The values that all pieces give for one result. */
@@ -124,10 +153,11 @@ final class AttentionPieces {
   /**
    * The arguments of a piece.
    *
-   * @param inGroup how many of a dimension's queries there are for each of its keys
+   * @param from which keys it has in a dimension, and to which
+   * @param first which queries it has in that dimension, and to which
    */
   private ImmutableList<Arg> slices(
-      ImmutableList<Arg> args, int dim, long from, long to, long inGroup) {
+      ImmutableList<Arg> args, int dim, long from, long to, long first, long end) {
     var call = new OpCall(op.def(), args);
     var params = op.def().schema().params();
     var own = ImmutableList.<Arg>builder();
@@ -137,10 +167,10 @@ final class AttentionPieces {
           switch (param) {
             case "key", "value" -> slice(call.value(param), dim, from, to);
             case "query", "out", "grad_out", "grad_out_", "logsumexp" ->
-                slice(call.value(param), dim, from * inGroup, to * inGroup);
+                slice(call.value(param), dim, first, end);
             default ->
                 AttentionOps.bias(op.def()).filter(param::equals).filter(call::has).isPresent()
-                    ? bias(call.value(param), dim, from * inGroup, to * inGroup)
+                    ? bias(call.value(param), dim, first, end)
                     : args.get(i);
           });
     }

@@ -11,7 +11,6 @@ import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
-import dev.symplan.planner.machine.LibraryAttention;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
@@ -121,7 +120,7 @@ public final class ShareHeads extends GraphPass {
     }
 
     private boolean shareGradients(Op op, Repeated key, Repeated value) {
-      if (keepsMore(op, key, value) || !suitsLibrary(op, key.times())) {
+      if (keepsMore(op, key, value)) {
         return false;
       }
       var found = new HashMap<Integer, HeadSum>();
@@ -159,19 +158,6 @@ public final class ShareHeads extends GraphPass {
               .mapToLong(Aliases.Storage::bytes)
               .sum()
           > copies;
-    }
-
-    /** Whether a library that has gradients of the copies has those of a shared head, too. */
-    private static boolean suitsLibrary(Op op, long times) {
-      var query = op.call().tensor("query");
-      return !LibraryAttention.isNarrow(query.dtype())
-          || LibraryAttention.gradientHeads(
-                  times,
-                  query,
-                  op.call().tensor("key"),
-                  op.call().tensor("value"),
-                  LibraryAttention.MAX_GRADIENT_SCORES)
-              > 0;
     }
 
     /** The types of the results, those of gradients of heads as the sums lie in memory. */
