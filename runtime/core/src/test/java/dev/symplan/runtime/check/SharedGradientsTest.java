@@ -14,6 +14,7 @@ import java.util.StringJoiner;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Gradients of heads that the graph repeats, against the sums of those of the copies. */
 class SharedGradientsTest {
@@ -262,6 +263,35 @@ class SharedGradientsTest {
     var made = ShareHeads.share(graph);
     assertThat(headsOfKeys(made).toString()).as(name).isEqualTo("[" + shared + "]");
     compare(graph, made, name);
+  }
+
+  /** A gradient that nothing reads is of no head. */
+  @ParameterizedTest
+  @ValueSource(strings = {"dk", "dv"})
+  void ofKeysOrValuesAlone(String gradient) {
+    for (var other : List.of(gradient.equals("dk") ? "dv" : "dk", "_")) {
+      var results = gradient.equals("dk") ? "dk, " + other : other + ", dv";
+      var text =
+          """
+          graph version 1
+          graph t(q: bf16[2, 12, 5, 8], h: bf16[2, 3, 7, 8], g: bf16[2, 12, 5, 8]) {
+            u = aten::unsqueeze(h, 2)
+            e = aten::expand(u, [2, 3, 4, 7, 8])
+            k = aten::reshape(e, [2, 12, 7, 8])
+            o, l, x, y = aten::_scaled_dot_product_efficient_attention(q, k, k, None, True)
+            dq, %s, n0 = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, k, None, o, l, x, y, 0.0, [True, True, True, False])
+            w = aten::view(%s, [2, 3, 4, 7, 8])
+            s = aten::sum.dim_IntList(w, [2], True)
+            return o, dq, s
+          }
+          """
+              .formatted(results, gradient);
+      var graph = LoweredAttentionTest.parse(text);
+      var changed = ShareHeads.share(graph);
+      assertThat(headsOfKeys(changed)).as(text).containsExactly(3L, 3L);
+      compare(graph, changed, text);
+      compare(graph, LowerAttention.lower(changed, SMALL), text);
+    }
   }
 
   /** The caller may change what it gives and gets before the graph of the gradients begins. */

@@ -264,6 +264,29 @@ class AttentionOnGpuTest {
     }
   }
 
+  /** One head that the graph repeats without a copy. */
+  @Test
+  void repeatedHeadWithoutCopies() {
+    agrees(
+        """
+        graph version 1
+        graph t(q: bf16[2, 4, 256, 64], k0: bf16[2, 256, 1, 64], v0: bf16[2, 1, 256, 64], g: bf16[2, 4, 256, 64]) {
+          k1 = aten::permute(k0, [0, 2, 1, 3])
+          k = aten::expand(k1, [2, 4, 256, 64])
+          v = aten::expand(v0, [2, 4, 256, 64])
+          o, l, cq, ck, mq, mk, ps, po, dm = aten::_scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, True)
+          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, ps, po, None, None, None, 256, 256, 0.0, True)
+          sk = aten::sum.dim_IntList(dk, [1], True)
+          sv = aten::sum.dim_IntList(dv, [1])
+          return o, dq, sk, sv
+        }
+        """,
+        kernels -> {
+          areCudnn(kernels, "o|dq|dk|dv");
+          assertThat(kernels).allMatch(activity -> activity.label().matches("o|dq|dk|dv"));
+        });
+  }
+
   /** cuDNN's workspace is the largest where the planner still gives it all heads at once. */
   @ParameterizedTest
   @CsvSource(

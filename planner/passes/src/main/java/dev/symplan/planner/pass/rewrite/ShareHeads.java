@@ -126,11 +126,13 @@ public final class ShareHeads extends GraphPass {
       var found = new HashMap<Integer, HeadSum>();
       for (int i : OF_HEADS) {
         var gradient = op.results().get(i);
-        var sum = sums.get().of(gradient, key.times());
-        if (sum.isEmpty() && !sums.get().isUnread(gradient)) {
-          return false;
+        if (!sums.get().isUnread(gradient)) {
+          var sum = sums.get().of(gradient, key.times());
+          if (sum.isEmpty()) {
+            return false;
+          }
+          found.put(i, sum.get());
         }
-        sum.ifPresent(own -> found.put(i, own));
       }
       var args = args(op, key, value);
       var types = inferred(op, args).flatMap(results -> types(op, results, found));
@@ -172,7 +174,7 @@ public final class ShareHeads extends GraphPass {
         } else if (OF_HEADS.contains(i) && old.isTensor()) {
           type = ((TensorType) inferred.get(i).type()).withSpace(old.tensor().space());
         }
-        if (!inferred.get(i).allows(type)) {
+        if (old.isTensor() && !inferred.get(i).allows(type)) {
           return Optional.empty();
         }
         types.add(type);
@@ -220,10 +222,12 @@ public final class ShareHeads extends GraphPass {
       var dim = new Arg.Int(heads.dim());
       var zero = new Arg.Int(0);
       var target = Target.of(heads.of().name() + "_once");
+      var selected = emitter.emit(target, "aten::select.int", of, dim, zero);
+      // A slice would have the stride 0 of the copies.
       return new Arg.Ref(
           heads.of().tensor().rank() == 4
-              ? emitter.emit(target, "aten::slice.Tensor", of, dim, zero, new Arg.Int(1))
-              : emitter.emit(target, "aten::select.int", of, dim, zero));
+              ? emitter.emit(target, "aten::unsqueeze", new Arg.Ref(selected), dim)
+              : selected);
     }
 
     private OpEmitter emitter(Op at) {
