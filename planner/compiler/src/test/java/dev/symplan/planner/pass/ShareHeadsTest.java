@@ -55,8 +55,9 @@ class ShareHeadsTest {
   void givesTheSumsOfGradients() {
     var graph = GraphParser.parse(new SourceFile("t.graph", step("aten::neg"))).graphs().getFirst();
     assertThat(GraphPrinter.print(ShareHeads.share(graph)))
-        .contains(
+        .endsWith(
             """
+            ) {
               kx = aten::mul.Scalar(kp, 2.0)
               vx = aten::neg(vp)
               k0 = aten::permute(kx, [0, 2, 1, 3])
@@ -65,6 +66,19 @@ class ShareHeadsTest {
               k2 = aten::expand(k1, [1, 4, 4, 512, 64])
               v1 = aten::unsqueeze(v0, 2)
               v2 = aten::expand(v1, [1, 4, 4, 512, 64])
+              k2_once: bf16[1, 4, 512, 64][131072, 64, 256, 1] = aten::select.int(k2, 2, 0)
+              v2_once: bf16[1, 4, 512, 64][131072, 64, 256, 1] = aten::select.int(v2, 2, 0)
+              o, l, _, _, _, _, s, u, _ = aten::_scaled_dot_product_cudnn_attention(q, k2_once, v2_once, None, True, 0.0, True)
+              symplan::border("backward", 3, 1)
+              k2_once_1: bf16[1, 4, 512, 64][131072, 64, 256, 1] = aten::select.int(k2, 2, 0)
+              v2_once_1: bf16[1, 4, 512, 64][131072, 64, 256, 1] = aten::select.int(v2, 2, 0)
+              dq, dk: bf16[1, 4, 512, 64][131072, 32768, 64, 1], dv: bf16[1, 4, 512, 64][131072, 32768, 64, 1] = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k2_once_1, v2_once_1, o, l, s, u, None, None, None, 512, 512, 0.0, True)
+              v5 = aten::unsqueeze(dv, 2)
+              sv = aten::squeeze.dim(v5, 2)
+              k5 = aten::unsqueeze(dk, 2)
+              sk = aten::squeeze.dim(k5, 2)
+              return o, dq, sk, sv
+            }
             """);
   }
 
