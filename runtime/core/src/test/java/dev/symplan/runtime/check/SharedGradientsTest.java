@@ -234,8 +234,10 @@ class SharedGradientsTest {
           a product                | 3, 12  |  | n = aten::mul.Scalar(w, 2.0); r = aten::sum.dim_IntList(n, [2], True)
           a largest                | 3, 12  |  | r = aten::amax(w, [2], True)
           the gradient read as well| 3, 12  |  | s = aten::sum.dim_IntList(w, [2], True); r = aten::add.Tensor(s, w)
+          the gradient read before | 3, 12  |  | n = aten::mul.Scalar(w, 2.0); s = aten::sum.dim_IntList(w, [2], True); r = aten::add.Tensor(s, n)
           the gradient written     | 3, 12  |  | r = aten::sum.dim_IntList(w, [2], True); x = aten::mul_.Scalar(dk, 2.0)
-          the gradient given       | 3, 12  |  | r = aten::alias(dk)
+          the gradient given       | 3, 12  |  | r = aten::sum.dim_IntList(w, [2], True); return o, dq, sv, r, dk
+          a view of it given       | 3, 12  |  | r = aten::sum.dim_IntList(w, [2], True); return o, dq, sv, r, w
           the copy read as well    | 3, 3   |  | s = aten::sum.dim_IntList(w, [2]); n = aten::slice.Tensor(k, 1, 0, 3); r = aten::add.Tensor(s, n)
           anything written since   | 3, 12  | x = aten::add_.Scalar(z, 1.0) | r = aten::sum.dim_IntList(w, [2])
           the heads written since  | 3, 12  | x = aten::mul_.Scalar(a, 2.0) | r = aten::sum.dim_IntList(w, [2], True)
@@ -255,10 +257,13 @@ class SharedGradientsTest {
           w = aten::view(dk, [2, 3, 4, 7, 8])
           wv = aten::view(dv, [2, 3, 4, 7, 8])
           sv = aten::sum.dim_IntList(wv, [2], True)
-        %s  return o, dq, sv, r
-        }
+        %s}
         """
-            .formatted(between == null ? "" : between.indent(2), sum.replace("; ", "\n").indent(2));
+            .formatted(
+                between == null ? "" : between.indent(2),
+                (sum.contains("return") ? sum : sum + "; return o, dq, sv, r")
+                    .replace("; ", "\n")
+                    .indent(2));
     var graph = LoweredAttentionTest.parse(text);
     var made = ShareHeads.share(graph);
     assertThat(headsOfKeys(made).toString()).as(name).isEqualTo("[" + shared + "]");
