@@ -5,10 +5,12 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.ImmutableLists;
 import dev.symplan.ir.Notes;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
-import java.util.BitSet;
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.List;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
 
@@ -34,24 +36,30 @@ public record Graph(
     Notes endNotes) {
 
   public Graph {
-    var ids = new BitSet(valueCount);
-    inputs.forEach(input -> take(input, ids));
-    if (ids.length() != inputs.size()) {
-      throw new IllegalArgumentException("graph %s: inputs have the first ids".formatted(name));
+    var taken = new boolean[valueCount];
+    for (var input : inputs) {
+      take(input, taken, name);
+      if (input.id() >= inputs.size()) {
+        throw new IllegalArgumentException("graph %s: inputs have the first ids".formatted(name));
+      }
     }
-    ops.forEach(op -> op.results().forEach(result -> take(result, ids)));
-    if (ids.length() > valueCount) {
-      throw new IllegalArgumentException(
-          "graph %s has an id %s of %s".formatted(name, ids.length() - 1, valueCount));
+    for (var op : ops) {
+      for (var result : op.results()) {
+        take(result, taken, name);
+      }
     }
   }
 
-  private static void take(Value value, BitSet ids) {
-    if (ids.get(value.id())) {
+  private static void take(Value value, boolean[] taken, String graph) {
+    if (value.id() >= taken.length) {
+      throw new IllegalArgumentException(
+          "graph %s has an id %s of %s".formatted(graph, value.id(), taken.length));
+    }
+    if (taken[value.id()]) {
       throw new IllegalArgumentException(
           "the id %s of '%s' is taken".formatted(value.id(), value.name()));
     }
-    ids.set(value.id());
+    taken[value.id()] = true;
   }
 
   /**
@@ -60,8 +68,16 @@ public record Graph(
   public ImmutableList<Value> values() {
     var values = ImmutableList.<Value>builderWithExpectedSize(valueCount);
     values.addAll(inputs);
-    ops.forEach(op -> op.results().forEach(values::add));
+    values.addAll(Parallel.concat(ops.size(), (from, to) -> results(ops.subList(from, to))));
     return values.build();
+  }
+
+  private static List<Value> results(List<Op> ops) {
+    var results = new ArrayList<Value>(ops.size());
+    for (var op : ops) {
+      results.addAll(op.results());
+    }
+    return results;
   }
 
   /** {@return the graph with some of its ops, in an order in which operands come first} */
@@ -82,21 +98,23 @@ public record Graph(
   public Graph numbered() {
     var values = values();
     var numbered = new Value[valueCount];
-    boolean same = values.size() == valueCount;
-    for (int id = 0; id < values.size(); id++) {
-      var value = values.get(id);
-      numbered[value.id()] = value.withId(id);
-      same &= value.id() == id;
-    }
-    if (same) {
+    if (values.size() == valueCount
+        && Parallel.where(valueCount, id -> values.get(id).id() != id).length == 0) {
       return this;
     }
+    Parallel.forEach(
+        values.size(),
+        (from, to) -> {
+          for (int id = from; id < to; id++) {
+            numbered[values.get(id).id()] = values.get(id).withId(id);
+          }
+        });
     UnaryOperator<Value> now = value -> numbered[value.id()];
     return new Graph(
         name,
         ranks,
         inputs,
-        ImmutableLists.map(ops, op -> op.map(now)),
+        Parallel.map(ops.size(), i -> ops.get(i).map(now)),
         ImmutableLists.map(outputs, output -> output.map(now)),
         values.size(),
         span,

@@ -5,6 +5,7 @@ import com.google.common.collect.Maps;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
@@ -96,7 +97,8 @@ public final class RankAgreement {
   /** Whether the versions are several graphs that are planned together, whose borders are alike. */
   private static boolean severalGraphs(List<Graph> versions) {
     return versions.stream()
-        .anyMatch(graph -> graph.ops().stream().anyMatch(op -> op.def().has(OpTrait.BORDER)));
+        .anyMatch(
+            graph -> !Parallel.filter(graph.ops(), op -> op.def().has(OpTrait.BORDER)).isEmpty());
   }
 
   private void checkExchanges(
@@ -324,7 +326,7 @@ public final class RankAgreement {
   }
 
   static List<Op> collectives(Graph graph) {
-    return graph.ops().stream().filter(op -> op.def().collective().isPresent()).toList();
+    return Parallel.filter(graph.ops(), op -> op.def().collective().isPresent());
   }
 
   /** {@return everything about a collective that ranks must agree on, but for the group's name} */

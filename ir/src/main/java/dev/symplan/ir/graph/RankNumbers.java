@@ -3,6 +3,7 @@ package dev.symplan.ir.graph;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Diagnostic;
@@ -51,9 +52,9 @@ public final class RankNumbers {
 
   /** Reports numbers that are not as many as the ranks. */
   public static void check(Graph graph, int ranks, DiagnosticSink sink) {
-    for (var op : graph.ops()) {
+    for (var op : Parallel.filter(graph.ops(), own -> count(own).isPresent())) {
       var count = count(op);
-      if (count.isPresent() && count.getAsInt() != ranks) {
+      if (count.getAsInt() != ranks) {
         sink.report(
             Diagnostic.error(
                 DiagnosticCode.BAD_ARGUMENT,

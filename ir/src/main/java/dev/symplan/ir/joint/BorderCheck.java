@@ -3,6 +3,7 @@ package dev.symplan.ir.joint;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
@@ -27,7 +28,7 @@ public final class BorderCheck {
   /** Reports what is wrong with the borders of the per-rank versions of a graph. */
   public static void check(List<Graph> versions, DiagnosticSink sink) {
     if (versions.stream()
-        .allMatch(graph -> graph.ops().stream().noneMatch(ProgramGraph::isBorder))) {
+        .allMatch(graph -> Parallel.filter(graph.ops(), ProgramGraph::isBorder).isEmpty())) {
       return;
     }
     for (var graph : versions) {
