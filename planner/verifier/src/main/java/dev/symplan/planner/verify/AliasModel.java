@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.math.LongMath;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
@@ -56,7 +57,6 @@ final class AliasModel {
   private final boolean[] mayHaveStep;
   private final int[] collectiveOf;
   private final int[] opOf;
-  private final int[] stamps;
 
   /** By border, the inputs of the graph after it. */
   private final Map<Integer, ImmutableList<Value>> taken = new HashMap<>();
@@ -70,8 +70,6 @@ final class AliasModel {
   /** The words of findings about this plan. */
   final Wording words = new Wording(this);
 
-  private int stamp;
-
   private AliasModel(RankPlan plan, int rank, Findings findings) {
     this.plan = plan;
     this.rank = rank;
@@ -84,7 +82,6 @@ final class AliasModel {
     this.opOf = new int[valueCount];
     Arrays.fill(opOf, -1);
     this.offsetInStorage = new long[valueCount];
-    this.stamps = new int[valueCount];
     this.reads = new int[opCount][];
     this.fresh = new int[opCount][];
     this.mutated = new int[opCount][];
@@ -115,6 +112,13 @@ final class AliasModel {
       facts.mayAlias.visit(i, rankPlan.graph().ops().get(i));
     }
     facts.mayAlias.connect();
+    Parallel.forEach(
+        rankPlan.graph().ops().size(),
+        (from, to) -> {
+          for (int i = from; i < to; i++) {
+            facts.findUses(i, rankPlan.graph().ops().get(i));
+          }
+        });
     for (int id = 0; id < facts.spread.length; id++) {
       var placement = rankPlan.placements().get(id);
       if (placement.isShard()) {
@@ -155,8 +159,6 @@ final class AliasModel {
   }
 
   private void visit(int index, Op op) {
-    reads[index] = tensors(taken.getOrDefault(index, op.operands()), this::isInMemory);
-    mutated[index] = tensors(op.written(), _ -> true);
     List<OpResult> inferred;
     try {
       inferred = op.infer();
@@ -174,7 +176,6 @@ final class AliasModel {
                   op.def().name(), Units.count(inferred.size(), "result"), op.results().size()));
       inferred = op.results().stream().map(value -> OpResult.fresh(value.type())).toList();
     }
-    boolean writes = mutated[index].length > 0;
     for (int i = 0; i < op.results().size(); i++) {
       var value = op.results().get(i);
       var view = inferred.get(i).view();
@@ -189,9 +190,17 @@ final class AliasModel {
         share(value, view.get(), index);
       } else {
         define(value, index);
-        writes |= value.isTensor();
       }
     }
+  }
+
+  /** What an op reads and writes, once it is known which values are what storages. */
+  private void findUses(int index, Op op) {
+    reads[index] = tensors(taken.getOrDefault(index, op.operands()), this::isInMemory);
+    mutated[index] = tensors(op.written(), _ -> true);
+    boolean writes =
+        mutated[index].length > 0
+            || op.results().stream().anyMatch(value -> value.isTensor() && isOwner(value));
     fresh[index] = tensors(op.results(), value -> isOwner(value) && isInMemory(value));
     boolean acts =
         writes
@@ -222,14 +231,14 @@ final class AliasModel {
   private int[] tensors(ImmutableList<Value> values, Predicate<Value> condition) {
     var ids = new int[values.size()];
     int count = 0;
-    stamp++;
     for (var value : values) {
-      if (value.isTensor() && stamps[value.id()] != stamp && condition.test(value)) {
-        stamps[value.id()] = stamp;
+      if (value.isTensor() && condition.test(value)) {
         ids[count++] = value.id();
       }
     }
-    return count == ids.length ? ids : Arrays.copyOf(ids, count);
+    var found = count == ids.length ? ids : Arrays.copyOf(ids, count);
+    boolean distinct = count < 2 || count == 2 && found[0] != found[1];
+    return distinct ? found : Arrays.stream(found).distinct().toArray();
   }
 
   /** Whether a tensor is what its storage was defined as, not a view. */

@@ -1,30 +1,57 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Parallel;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
 
 /** Collects violations; of one rule no more than a person reads. */
 final class Findings {
   private static final int PER_RULE = 20;
 
+  /** The check of one item. */
+  @FunctionalInterface
+  interface ItemCheck {
+    void check(int item, Findings found);
+  }
+
   private final List<Violation> violations = new ArrayList<>();
   private final Map<Rule, Integer> counts = new EnumMap<>(Rule.class);
   private int count;
 
-  /** {@return the findings of a check} */
-  static Findings of(Consumer<Findings> check) {
+  private static Findings of(Consumer<Findings> check) {
     var findings = new Findings();
     check.accept(findings);
     return findings;
   }
 
-  /** Adds what others found, after what is here. */
-  void addAll(Findings others) {
+  /** Adds what some checks find, each by itself, in their order. */
+  void addAll(Stream<Consumer<Findings>> checks) {
+    Parallel.all(checks.<Supplier<Findings>>map(check -> () -> of(check)).toList())
+        .forEach(this::addAll);
+  }
+
+  /** Adds what a check finds in each of {@code count} items, in their order. */
+  void addAll(int count, ItemCheck check) {
+    Parallel.parts(
+            count,
+            (from, to) ->
+                of(
+                    found -> {
+                      for (int i = from; i < to; i++) {
+                        check.check(i, found);
+                      }
+                    }))
+        .forEach(this::addAll);
+  }
+
+  private void addAll(Findings others) {
     others.violations.forEach(
         found -> add(found.rule(), found.rank(), found.step(), found.message(), found.trace()));
   }

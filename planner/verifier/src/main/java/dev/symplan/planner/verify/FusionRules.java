@@ -28,20 +28,21 @@ final class FusionRules {
   }
 
   static void check(AliasModel facts, Findings findings) {
-    var rules = new FusionRules(facts, findings);
-    var steps = facts.plan.steps();
-    for (int s = 0; s < steps.size(); s++) {
-      boolean behind = facts.plan.epilogueOf(s) >= 0;
-      var ops =
-          switch (steps.get(s)) {
-            case Step.Fused(var fused) -> fused;
-            // In the kernel of a collective, one op goes by rows as several do.
-            case Step.Compute(int op) when behind -> ImmutableIntArray.of(op);
-            case Step.Compute _, Step.Start _, Step.Join _ -> ImmutableIntArray.of();
-          };
-      if (!ops.isEmpty()) {
-        rules.check(s, ops);
-      }
+    findings.addAll(
+        facts.plan.steps().size(), (step, found) -> new FusionRules(facts, found).check(step));
+  }
+
+  private void check(int step) {
+    boolean behind = facts.plan.epilogueOf(step) >= 0;
+    var ops =
+        switch (facts.plan.steps().get(step)) {
+          case Step.Fused(var fused) -> fused;
+          // In the kernel of a collective, one op goes by rows as several do.
+          case Step.Compute(int op) when behind -> ImmutableIntArray.of(op);
+          case Step.Compute _, Step.Start _, Step.Join _ -> ImmutableIntArray.of();
+        };
+    if (!ops.isEmpty()) {
+      check(step, ops);
     }
   }
 

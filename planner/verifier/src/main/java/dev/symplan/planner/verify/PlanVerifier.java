@@ -5,7 +5,6 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.PlanDigest;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
-import java.util.concurrent.ForkJoinTask;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 
@@ -33,19 +32,14 @@ public final class PlanVerifier {
     if (findings.count() > 0) {
       return findings.violations();
     }
-    // The checks only read what they share, and none needs what another one finds. Each is a task
-    // of
-    // its own, as few of them take most of the time.
-    var checks =
+    // The checks only read what they share, and none needs what another one finds.
+    findings.addAll(
         Stream.concat(
-                ranks.stream().flatMap(facts -> checks(plan, facts)),
-                Stream.<Consumer<Findings>>of(
-                    found -> ArenaRules.check(plan, ranks, found),
-                    found -> AgreementRules.check(plan, ranks, found),
-                    found -> checkDigest(plan, found)))
-            .map(check -> ForkJoinTask.adapt(() -> Findings.of(check)))
-            .toList();
-    ForkJoinTask.invokeAll(checks).forEach(check -> findings.addAll(check.join()));
+            ranks.stream().flatMap(facts -> checks(plan, facts)),
+            Stream.of(
+                found -> ArenaRules.check(plan, ranks, found),
+                found -> AgreementRules.check(plan, ranks, found),
+                found -> checkDigest(plan, found))));
     return findings.violations();
   }
 
@@ -78,9 +72,11 @@ public final class PlanVerifier {
     OrderRules.check(facts, findings);
     // Out of order, everything later would be found overwritten or unwritten too.
     if (findings.count() == 0) {
-      MemoryRun.check(facts, findings);
-      BarrierRules.check(plan, facts, findings);
-      LifetimeRules.check(facts, findings);
+      findings.addAll(
+          Stream.of(
+              found -> MemoryRun.check(facts, found),
+              found -> BarrierRules.check(plan, facts, found),
+              found -> LifetimeRules.check(facts, found)));
     }
   }
 }
