@@ -4,10 +4,12 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.graph.RankAgreement;
 import dev.symplan.ir.graph.RankNumbers;
@@ -74,7 +76,7 @@ final class CheckProgram extends ProgramPass {
    * tensors with gaps, as the copy would have what is in the gaps.
    */
   private static void checkHostCopies(Graph graph, DiagnosticSink sink) {
-    for (var op : graph.ops()) {
+    for (var op : Parallel.filter(graph.ops(), CheckProgram::isHostCopy)) {
       if (op.def().has(OpTrait.HOST_COPY_END)) {
         sink.report(
             Diagnostic.error(
@@ -82,14 +84,14 @@ final class CheckProgram extends ProgramPass {
                 op.span(),
                 "%s is for plans, not for graphs".formatted(op.def().name()),
                 "remove it: the planner waits for copies where their results are needed"));
-      } else if (op.def().has(OpTrait.HOST_COPY) && OF_PLANS.contains(op.def().name().name())) {
+      } else if (OF_PLANS.contains(op.def().name().name())) {
         sink.report(
             Diagnostic.error(
                 DiagnosticCode.UNSUPPORTED,
                 op.span(),
                 "%s is for plans, not for graphs".formatted(op.def().name()),
                 "use symplan::reload and symplan::offload, whose results are new tensors"));
-      } else if (op.def().has(OpTrait.HOST_COPY) && !op.operands().getFirst().tensor().isDense()) {
+      } else if (!op.operands().getFirst().tensor().isDense()) {
         sink.report(
             Diagnostic.error(
                 DiagnosticCode.UNSUPPORTED,
@@ -101,6 +103,10 @@ final class CheckProgram extends ProgramPass {
                     : "aten::clone it before"));
       }
     }
+  }
+
+  private static boolean isHostCopy(Op op) {
+    return op.def().has(OpTrait.HOST_COPY) || op.def().has(OpTrait.HOST_COPY_END);
   }
 
   private static Analyses analyses(Graph graph, PassContext context) {

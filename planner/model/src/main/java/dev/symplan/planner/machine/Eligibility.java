@@ -1,6 +1,7 @@
 package dev.symplan.planner.machine;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.MapMaker;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.ProcessGroup;
@@ -25,9 +26,8 @@ import dev.symplan.planner.machine.Requirement.SeveralTensors;
 import dev.symplan.planner.machine.Requirement.Types;
 import dev.symplan.planner.machine.Requirement.WorkspaceFits;
 import dev.symplan.planner.machine.Verdict.Reason;
-import java.util.IdentityHashMap;
-import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentMap;
 import java.util.function.Supplier;
 
 /**
@@ -101,7 +101,8 @@ public final class Eligibility {
   private final BackendVariants backend;
 
   /** By the group itself: a job's may be long, and many collectives have the same. */
-  private final Map<ProcessGroup, Optional<Rejection>> apart = new IdentityHashMap<>();
+  private final ConcurrentMap<ProcessGroup, Optional<Rejection>> apart =
+      new MapMaker().weakKeys().makeMap();
 
   /**
    * @param multicast whether NVLink multicast may be used where the target has it

@@ -3,6 +3,7 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Maps;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.machine.DomainGroups;
@@ -55,7 +56,8 @@ public record JobGroups(
   public ImmutableList<ProcessGroup> used(List<ProcessGroup> declared, List<Graph> graphs) {
     var used = new HashSet<String>();
     for (var graph : graphs) {
-      graph.ops().forEach(op -> op.collective().ifPresent(call -> used.add(call.group())));
+      Parallel.filter(graph.ops(), op -> op.def().collective().isPresent())
+          .forEach(op -> used.add(op.collective().orElseThrow().group()));
     }
     return Stream.concat(
             declared.stream(),

@@ -2,6 +2,7 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.math.LongMath;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
@@ -40,6 +41,10 @@ public final class Aliases {
   private final Graph graph;
   private final int[] storageOf;
   private final long[] offsetOf;
+
+  /** By value, how much of its storage it takes. */
+  private final long[] bytesOf;
+
   private final boolean[] isView;
   private final boolean[] runs;
   private final List<Storage> storages = new ArrayList<>();
@@ -49,6 +54,7 @@ public final class Aliases {
     this.graph = graph;
     this.storageOf = new int[graph.valueCount()];
     this.offsetOf = new long[graph.valueCount()];
+    this.bytesOf = new long[graph.valueCount()];
     this.isView = new boolean[graph.ops().size()];
     this.runs = new boolean[graph.ops().size()];
     Arrays.fill(storageOf, -1);
@@ -57,6 +63,11 @@ public final class Aliases {
 
   public static Aliases of(Graph graph) {
     var aliases = new Aliases(graph);
+    graph.inputs().forEach(aliases::measure);
+    Parallel.forEach(
+        graph.ops().size(),
+        (from, to) ->
+            graph.ops().subList(from, to).forEach(op -> op.results().forEach(aliases::measure)));
     graph.inputs().forEach(input -> aliases.define(input, -1));
     for (int i = 0; i < graph.ops().size(); i++) {
       aliases.visit(graph.ops().get(i), i);
@@ -64,10 +75,16 @@ public final class Aliases {
     return aliases;
   }
 
-  private void define(Value value, int def) {
+  private void measure(Value value) {
     if (value.type() instanceof TensorType tensor) {
+      bytesOf[value.id()] = tensor.storageBytes();
+    }
+  }
+
+  private void define(Value value, int def) {
+    if (value.isTensor()) {
       storageOf[value.id()] = storages.size();
-      storages.add(new Storage(storages.size(), def, value, tensor.storageBytes()));
+      storages.add(new Storage(storages.size(), def, value, bytesOf[value.id()]));
     }
   }
 
@@ -98,7 +115,7 @@ public final class Aliases {
         LongMath.saturatedAdd(
             view.fromStorage() ? 0 : offsetOf[view.of().id()],
             LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
-    long bytes = value.tensor().storageBytes();
+    long bytes = bytesOf[value.id()];
     if (bytes == 0) {
       // An empty slice may begin after the end of what has no elements.
       offset = Math.clamp(offset, 0, storages.get(base).bytes());

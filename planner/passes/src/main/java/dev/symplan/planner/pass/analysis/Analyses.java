@@ -3,6 +3,7 @@ package dev.symplan.planner.pass.analysis;
 import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
@@ -11,6 +12,7 @@ import dev.symplan.planner.cost.JoinedMakers;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
@@ -27,6 +29,7 @@ public final class Analyses {
   private final boolean fuse;
   private final Mode layouts;
   private final Supplier<Map<OpDef, List<Op>>> byDef;
+  private final Supplier<ImmutableIntArray> makers;
   private final Supplier<Aliases> aliases;
   private final Supplier<Uses> uses;
   private final Supplier<ImmutableList<Collective>> collectives;
@@ -48,6 +51,7 @@ public final class Analyses {
     this.fuse = fuse;
     this.layouts = layouts;
     this.byDef = Suppliers.memoize(() -> byDef(graph));
+    this.makers = Suppliers.memoize(() -> makers(graph));
     this.aliases = Suppliers.memoize(() -> Aliases.of(graph));
     this.uses = Suppliers.memoize(() -> Uses.of(graph, aliases()));
     this.collectives = Suppliers.memoize(() -> Collective.allOf(graph.ops()));
@@ -64,11 +68,35 @@ public final class Analyses {
 
   /** By identity: definitions have many parts. */
   private static Map<OpDef, List<Op>> byDef(Graph graph) {
-    var byDef = new IdentityHashMap<OpDef, List<Op>>();
-    for (var op : graph.ops()) {
-      byDef.computeIfAbsent(op.def(), _ -> new ArrayList<>()).add(op);
+    var parts = Parallel.parts(graph.ops().size(), (from, to) -> byDef(graph.ops(), from, to));
+    var byDef = parts.getFirst();
+    for (var part : parts.subList(1, parts.size())) {
+      part.forEach((def, ops) -> byDef.computeIfAbsent(def, _ -> new ArrayList<>()).addAll(ops));
     }
     return byDef;
+  }
+
+  private static Map<OpDef, List<Op>> byDef(List<Op> ops, int from, int to) {
+    var byDef = new IdentityHashMap<OpDef, List<Op>>();
+    for (int i = from; i < to; i++) {
+      byDef.computeIfAbsent(ops.get(i).def(), _ -> new ArrayList<>()).add(ops.get(i));
+    }
+    return byDef;
+  }
+
+  private static ImmutableIntArray makers(Graph graph) {
+    var makers = new int[graph.valueCount()];
+    Arrays.fill(makers, -1);
+    Parallel.forEach(
+        graph.ops().size(),
+        (from, to) -> {
+          for (int i = from; i < to; i++) {
+            for (var result : graph.ops().get(i).results()) {
+              makers[result.id()] = i;
+            }
+          }
+        });
+    return ImmutableIntArray.copyOf(makers);
   }
 
   /** {@return the analyses of another graph with the same inputs and outputs} */
@@ -95,6 +123,18 @@ public final class Analyses {
   /** {@return whether the graph has an op whose definition meets a condition} */
   public boolean hasOp(Predicate<OpDef> condition) {
     return byDef.get().keySet().stream().anyMatch(condition);
+  }
+
+  /** {@return by value, the op that gives it; -1 for an input} */
+  public ImmutableIntArray makers() {
+    return makers.get();
+  }
+
+  /** Makes all that is known of collectives, so that threads which ask for it need not wait. */
+  public void prepareCollectives() {
+    var _ = overlap();
+    var _ = epilogues.get();
+    var _ = constraints();
   }
 
   public SpaceChoice spaces() {

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableCollection;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveCall;
@@ -14,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /**
  * A collective as its op's registration describes it.
@@ -51,11 +53,13 @@ public record Collective(
 
   /** {@return the collectives of a graph, in its order} */
   public static ImmutableList<Collective> allOf(ImmutableList<Op> ops) {
-    var found = ImmutableList.<Collective>builder();
-    for (int i = 0; i < ops.size(); i++) {
-      of(ops.get(i), i).ifPresent(found::add);
-    }
-    return found.build();
+    return Parallel.concat(
+        ops.size(),
+        (from, to) ->
+            IntStream.range(from, to)
+                .filter(i -> ops.get(i).def().collective().isPresent())
+                .mapToObj(i -> of(ops.get(i), i).orElseThrow())
+                .toList());
   }
 
   private static ImmutableList<Value> operands(Op op, CollectiveCall call) {

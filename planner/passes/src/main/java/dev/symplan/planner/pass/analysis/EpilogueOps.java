@@ -2,6 +2,7 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
@@ -11,7 +12,6 @@ import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.plan.Epilogue;
 import java.util.Optional;
-import java.util.stream.IntStream;
 
 /**
  * The ops that could run in the kernel of the collective before them: they run as one step right
@@ -32,19 +32,18 @@ public record EpilogueOps(long bytes, long reducedBytes, long rows, boolean stor
 
   /** {@return for each collective, the ops behind it that could run in its kernel} */
   static ImmutableList<Optional<EpilogueOps>> allOf(Analyses analyses) {
-    return IntStream.range(0, analyses.collectives().size())
-        .mapToObj(k -> of(analyses, k))
-        .collect(ImmutableList.toImmutableList());
+    var overlap = analyses.overlap();
+    return Parallel.map(analyses.collectives().size(), k -> of(analyses, overlap, k));
   }
 
-  private static Optional<EpilogueOps> of(Analyses analyses, int k) {
+  private static Optional<EpilogueOps> of(Analyses analyses, OverlapWindows overlap, int k) {
     var collective = analyses.collectives().get(k);
     if (!mayFollow(collective) || converts(collective)) {
       return Optional.empty();
     }
-    var window = analyses.overlap().window(k);
+    var window = overlap.window(k);
     int position = window.given() + 1;
-    var units = analyses.overlap().units();
+    var units = overlap.units();
     if (window.needed() != position
         || position >= units.size()
         || !analyses.aliases().families().isAlone(reduced(analyses, collective))
@@ -59,7 +58,7 @@ public record EpilogueOps(long bytes, long reducedBytes, long rows, boolean stor
             collective.results().getFirst().tensor().bytes(),
             rows(analyses, collective, unit),
             analyses.uses().lastOpOrCaller(storage) > unit.get(unit.length() - 1),
-            analyses.overlap().computeBetween(position, position + 1)));
+            overlap.computeBetween(position, position + 1)));
   }
 
   /**

@@ -3,6 +3,7 @@ package dev.symplan.planner.pass.analysis;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.Iterables;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
@@ -144,9 +145,28 @@ public final class Fusion {
   }
 
   private ImmutableList<ImmutableIntArray> cutUnits() {
+    var found =
+        Parallel.concat(running.length, (from, to) -> cutUnits(firstAlone(from), firstAlone(to)));
+    for (int u = 0; u < found.size(); u++) {
+      int unit = u;
+      found.get(u).forEach(op -> unitOf[op] = unit);
+    }
+    return found;
+  }
+
+  /** {@return the first position from one on before which a run ends, whatever comes before it} */
+  private int firstAlone(int position) {
+    int first = position;
+    while (0 < first && first < running.length && enabled && goesByRows(op(first))) {
+      first++;
+    }
+    return first;
+  }
+
+  private List<ImmutableIntArray> cutUnits(int begin, int end) {
     var found = new ArrayList<ImmutableIntArray>();
-    int from = 0;
-    while (from < running.length) {
+    int from = begin;
+    while (from < end) {
       int to = enabled && goesByRows(op(from)) ? endOfRun(from) : from + 1;
       while (to - from > 1 && !joinsFit(from, to)) {
         to--;
@@ -154,7 +174,7 @@ public final class Fusion {
       cut(from, to, found);
       from = to;
     }
-    return ImmutableList.copyOf(found);
+    return found;
   }
 
   private boolean goesByRows(Op op) {
@@ -330,11 +350,11 @@ public final class Fusion {
   /** Makes a unit of the ops in a range, or of each half of it. */
   private void cut(int from, int to, List<ImmutableIntArray> found) {
     if (to - from == 1) {
-      add(ImmutableIntArray.of(running[from]), found);
+      found.add(ImmutableIntArray.of(running[from]));
       return;
     }
     if (joinsFit(from, to) && bytesFused(from, to) <= bytesOneByOne(from, to)) {
-      add(ImmutableIntArray.copyOf(Arrays.copyOfRange(running, from, to)), found);
+      found.add(ImmutableIntArray.copyOf(Arrays.copyOfRange(running, from, to)));
       for (int p = from; p < to; p++) {
         for (var result : op(p).results()) {
           passing[aliases.id(result)] = passes(result, to);
@@ -345,11 +365,6 @@ public final class Fusion {
     int middle = (from + to) >>> 1;
     cut(from, middle, found);
     cut(middle, to, found);
-  }
-
-  private void add(ImmutableIntArray unit, List<ImmutableIntArray> found) {
-    unit.forEach(op -> unitOf[op] = found.size());
-    found.add(unit);
   }
 
   /** Whether nothing after a range uses what one of its ops makes. */

@@ -5,11 +5,11 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.Lists;
-import com.google.common.collect.Sets;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.ImmutableLists;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
@@ -22,6 +22,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -60,9 +61,15 @@ public final class GraphCopier {
   }
 
   private Set<String> sourceNames() {
-    var names = Sets.<String>newHashSetWithExpectedSize(source.valueCount());
+    Set<String> names = ConcurrentHashMap.newKeySet(source.valueCount());
     source.inputs().forEach(input -> names.add(input.name()));
-    source.ops().forEach(op -> op.results().forEach(result -> names.add(result.name())));
+    Parallel.forEach(
+        source.ops().size(),
+        (from, to) ->
+            source
+                .ops()
+                .subList(from, to)
+                .forEach(op -> op.results().forEach(result -> names.add(result.name()))));
     return names;
   }
 

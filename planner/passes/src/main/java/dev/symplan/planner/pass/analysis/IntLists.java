@@ -1,5 +1,6 @@
 package dev.symplan.planner.pass.analysis;
 
+import dev.symplan.ir.Parallel;
 import java.util.Arrays;
 
 /** Short lists of numbers, one for each of many owners, in one array. */
@@ -43,15 +44,48 @@ public final class IntLists {
     return new IntLists(starts, inverse);
   }
 
+  /** Adds the pairs that one of many items has. */
+  @FunctionalInterface
+  public interface Finder {
+    void find(int item, Builder pairs);
+  }
+
   /** Takes pairs in any order; an owner's items keep theirs. */
   public static final class Builder {
     private int[] pairs = new int[64];
     private int count;
 
-    public void add(int owner, int item) {
-      if (count + 2 > pairs.length) {
-        pairs = Arrays.copyOf(pairs, 2 * pairs.length);
+    /** {@return the pairs that each of {@code count} items has, in the order of these} */
+    public static Builder of(int count, Finder finder) {
+      var parts =
+          Parallel.parts(
+              count,
+              (from, to) -> {
+                var found = new Builder();
+                for (int i = from; i < to; i++) {
+                  finder.find(i, found);
+                }
+                return found;
+              });
+      var all = parts.getFirst();
+      parts.subList(1, parts.size()).forEach(all::addAll);
+      return all;
+    }
+
+    private void addAll(Builder others) {
+      reserve(others.count);
+      System.arraycopy(others.pairs, 0, pairs, count, others.count);
+      count += others.count;
+    }
+
+    private void reserve(int more) {
+      if (count + more > pairs.length) {
+        pairs = Arrays.copyOf(pairs, Math.max(count + more, 2 * pairs.length));
       }
+    }
+
+    public void add(int owner, int item) {
+      reserve(2);
       pairs[count++] = owner;
       pairs[count++] = item;
     }

@@ -2,7 +2,7 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
 import java.util.Arrays;
@@ -48,8 +48,7 @@ public final class OverlapWindows {
     var graph = analyses.graph();
     var aliases = analyses.aliases();
     var collectives = analyses.collectives();
-    var fusion = analyses.fusion();
-    var units = fusion.units();
+    var units = analyses.fusion().units();
     var computeBefore = new double[units.size() + 1];
     var workBefore = new double[units.size() + 1];
     var written = new int[aliases.count()];
@@ -61,6 +60,14 @@ public final class OverlapWindows {
     var resultOf = new int[aliases.count()];
     Arrays.fill(resultOf, -1);
     var byCollective = new boolean[aliases.count()];
+    var unitMicros = new double[units.size()];
+    Parallel.forEach(
+        unitMicros.length,
+        (from, to) -> {
+          for (int p = from; p < to; p++) {
+            unitMicros[p] = micros(units.get(p), analyses, costs);
+          }
+        });
     int next = 0;
     // The collectives before this one are closed: old memory was written since.
     int open = 0;
@@ -79,10 +86,7 @@ public final class OverlapWindows {
                   .forEach(v -> close(windows, resultOf, aliases.family(v), position)));
       boolean collective =
           next < collectives.size() && collectives.get(next).index() == unit.get(0);
-      double micros =
-          collective || unit.length() == 1 && Concatenation.needsNoCopy(op, unit.get(0), analyses)
-              ? 0
-              : micros(op, unit, fusion, costs);
+      double micros = collective ? 0 : unitMicros[p];
       computeBefore[p + 1] = computeBefore[p] + micros;
       workBefore[p + 1] = workBefore[p] + Math.max(0, micros - costs.rampMicros());
       if (collective) {
@@ -154,10 +158,15 @@ public final class OverlapWindows {
     }
   }
 
-  private static double micros(Op first, ImmutableIntArray unit, Fusion fusion, CostModel costs) {
-    return unit.length() == 1
-        ? costs.computeMicros(first)
-        : costs.kernelMicros(fusion.bytesInMemory(unit));
+  /** The time of a unit; 0 for a collective. */
+  private static double micros(ImmutableIntArray unit, Analyses analyses, CostModel costs) {
+    if (unit.length() > 1) {
+      return costs.kernelMicros(analyses.fusion().bytesInMemory(unit));
+    }
+    var op = analyses.graph().ops().get(unit.get(0));
+    return op.def().collective().isPresent() || Concatenation.needsNoCopy(op, unit.get(0), analyses)
+        ? 0
+        : costs.computeMicros(op);
   }
 
   /** {@return the ops that run as one step, by position} */

@@ -1,6 +1,7 @@
 package dev.symplan.planner.pass.analysis;
 
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
@@ -25,45 +26,39 @@ public final class Precedence {
 
   private final Graph graph;
   private final Aliases aliases;
-  private final IntLists.Builder edges = new IntLists.Builder();
+  private final IntLists.Builder edges;
 
-  private Precedence(Graph graph, Aliases aliases) {
-    this.graph = graph;
-    this.aliases = aliases;
+  private Precedence(Analyses own) {
+    this.graph = own.graph();
+    this.aliases = own.aliases();
+    var makers = own.makers();
+    this.edges =
+        IntLists.Builder.of(
+            graph.ops().size(),
+            (op, pairs) -> {
+              for (var value : graph.ops().get(op).operands()) {
+                before(makers.get(value.id()), op, pairs);
+              }
+            });
   }
 
   /** {@return for each op, ops that must stay before it; more follow from these} */
-  public static IntLists of(Graph graph, Aliases aliases) {
-    var precedence = new Precedence(graph, aliases);
-    precedence.byOperands();
+  public static IntLists of(Analyses own) {
+    var precedence = new Precedence(own);
     precedence.byMemory();
     precedence.byEffects();
     precedence.byBorders();
-    return precedence.edges.build(graph.ops().size());
-  }
-
-  private void byOperands() {
-    var makers = new int[graph.valueCount()];
-    Arrays.fill(makers, NONE);
-    for (int i = 0; i < graph.ops().size(); i++) {
-      int index = i;
-      var op = graph.ops().get(i);
-      op.operands().forEach(value -> before(makers[value.id()], index));
-      op.results().forEach(value -> makers[value.id()] = index);
-    }
+    return precedence.edges.build(own.graph().ops().size());
   }
 
   private void byMemory() {
-    var written = new boolean[aliases.count()];
-    boolean any = false;
-    for (var op : graph.ops()) {
-      if (op.def().schema().mutates()) {
-        op.operands().forEach(value -> mark(written, aliases.family(value)));
-        any = true;
-      }
-    }
-    if (!any) {
+    var writers = Parallel.filter(graph.ops(), op -> op.def().schema().mutates());
+    if (writers.isEmpty()) {
       return;
+    }
+    var written = new boolean[aliases.count()];
+    for (var op : writers) {
+      op.operands().forEach(value -> mark(written, aliases.family(value)));
     }
     var writer = new int[aliases.count()];
     Arrays.fill(writer, NONE);
@@ -113,10 +108,12 @@ public final class Precedence {
   private void byEffects() {
     int collective = NONE;
     int effect = NONE;
-    for (int i = 0; i < graph.ops().size(); i++) {
+    for (int i :
+        Parallel.where(
+            graph.ops().size(),
+            op -> communicates(graph.ops().get(op)) || hasEffect(graph.ops().get(op)))) {
       var op = graph.ops().get(i);
-      boolean communicates = op.def().collective().isPresent();
-      if (communicates || op.def().isUnbounded()) {
+      if (communicates(op)) {
         before(collective, i);
         collective = i;
       }
@@ -127,17 +124,28 @@ public final class Precedence {
     }
   }
 
+  private static boolean communicates(Op op) {
+    return op.def().collective().isPresent() || op.def().isUnbounded();
+  }
+
   /** Ops before a border stay before it, and ops after it stay after it. */
   private void byBorders() {
     int border = NONE;
-    for (int i = 0; i < graph.ops().size(); i++) {
-      before(border, i);
-      if (graph.ops().get(i).def().has(OpTrait.BORDER)) {
-        for (int inside = border + 1; inside < i; inside++) {
-          before(inside, i);
-        }
-        border = i;
+    for (int i :
+        Parallel.where(graph.ops().size(), op -> graph.ops().get(op).def().has(OpTrait.BORDER))) {
+      behind(border, i);
+      for (int inside = border + 1; inside < i; inside++) {
+        before(inside, i);
       }
+      border = i;
+    }
+    behind(border, graph.ops().size() - 1);
+  }
+
+  /** Keeps ops up to a last one behind a border, if there is one. */
+  private void behind(int border, int last) {
+    for (int i = border + 1; border != NONE && i <= last; i++) {
+      before(border, i);
     }
   }
 
@@ -160,6 +168,10 @@ public final class Precedence {
   }
 
   private void before(int first, int second) {
+    before(first, second, edges);
+  }
+
+  private static void before(int first, int second, IntLists.Builder edges) {
     if (first != NONE && first != second) {
       edges.add(second, first);
     }

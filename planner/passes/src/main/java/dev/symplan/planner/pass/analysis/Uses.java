@@ -1,36 +1,42 @@
 package dev.symplan.planner.pass.analysis;
 
-import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.graph.Graph;
 import java.util.Arrays;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 
 /**
  * The last op that uses each storage: reads it, writes it or makes it. Views and waits do nothing
  * at run time, so they do not count.
  */
 public final class Uses {
-  private final ImmutableIntArray last;
+  private final AtomicIntegerArray last;
   private final boolean[] escapes;
 
   /** By storage, whether it is an input or escapes. */
   private final boolean[] ofCaller;
 
-  private Uses(ImmutableIntArray last, boolean[] escapes, boolean[] ofCaller) {
+  private Uses(AtomicIntegerArray last, boolean[] escapes, boolean[] ofCaller) {
     this.last = last;
     this.escapes = escapes;
     this.ofCaller = ofCaller;
   }
 
   static Uses of(Graph graph, Aliases aliases) {
-    var last = new int[aliases.count()];
-    Arrays.fill(last, -1);
-    for (int i = 0; i < graph.ops().size(); i++) {
-      if (aliases.runs(i)) {
-        int op = i;
-        graph.ops().get(i).operands().forEach(value -> mark(last, aliases.id(value), op));
-        graph.ops().get(i).results().forEach(value -> mark(last, aliases.id(value), op));
-      }
-    }
+    var none = new int[aliases.count()];
+    Arrays.fill(none, -1);
+    var last = new AtomicIntegerArray(none);
+    Parallel.forEach(
+        graph.ops().size(),
+        (from, to) -> {
+          for (int i = from; i < to; i++) {
+            if (aliases.runs(i)) {
+              int op = i;
+              graph.ops().get(i).operands().forEach(value -> mark(last, aliases.id(value), op));
+              graph.ops().get(i).results().forEach(value -> mark(last, aliases.id(value), op));
+            }
+          }
+        });
     var escapes = new boolean[aliases.count()];
     for (var value : graph.outputValues()) {
       if (aliases.id(value) >= 0) {
@@ -43,12 +49,12 @@ public final class Uses {
         ofCaller[aliases.id(input)] = true;
       }
     }
-    return new Uses(ImmutableIntArray.copyOf(last), escapes, ofCaller);
+    return new Uses(last, escapes, ofCaller);
   }
 
-  private static void mark(int[] last, int storage, int op) {
+  private static void mark(AtomicIntegerArray last, int storage, int op) {
     if (storage >= 0) {
-      last[storage] = op;
+      last.accumulateAndGet(storage, op, Math::max);
     }
   }
 

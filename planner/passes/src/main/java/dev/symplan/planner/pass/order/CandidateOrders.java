@@ -3,11 +3,13 @@ package dev.symplan.planner.pass.order;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ListMultimap;
 import com.google.common.collect.MultimapBuilder;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Precedence;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * Other orders of a graph's ops, that need less memory at the peak by prediction. Names, positions
@@ -68,11 +70,14 @@ public final class CandidateOrders {
     var atFirst = MemoryProfile.of(units, given);
     ListMultimap<Long, int[]> found = MultimapBuilder.treeKeys().arrayListValues().build();
     // Of two that need as much, the one that comes first here is the nearer to the given order.
-    add(found, units, PeakDescent.from(units, given, WORK), atFirst);
     // Collectives beside compute need more than the peak of an order, and so not the best one says.
-    ExactOrder.of(units, mostSets).ifPresent(order -> add(found, units, order, atFirst));
-    add(found, units, improved(units, ListOrder.forward(units)), atFirst);
-    add(found, units, improved(units, ListOrder.backward(units)), atFirst);
+    Parallel.<Optional<int[]>>all(
+            List.of(
+                () -> Optional.of(PeakDescent.from(units, given, WORK)),
+                () -> ExactOrder.of(units, mostSets),
+                () -> Optional.of(improved(units, ListOrder.forward(units))),
+                () -> Optional.of(improved(units, ListOrder.backward(units)))))
+        .forEach(way -> way.ifPresent(order -> add(found, units, order, atFirst)));
     return List.copyOf(found.values());
   }
 

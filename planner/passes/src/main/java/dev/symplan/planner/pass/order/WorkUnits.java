@@ -46,19 +46,21 @@ public final class WorkUnits {
     var fusion = ranked.fusion();
     var aliases = ranked.aliases();
     var unitOf = new int[graph.ops().size()];
-    var precedence = Precedence.of(graph, aliases);
+    var precedence = Precedence.of(ranked);
     this.ops = group(fusion, fused, unitOf, precedence);
     int count = ops.owners();
-    var edges = new IntLists.Builder();
-    for (int i = 0; i < unitOf.length; i++) {
-      for (int k = 0; k < precedence.size(i); k++) {
-        int first = unitOf[precedence.get(i, k)];
-        if (first != unitOf[i]) {
-          edges.add(unitOf[i], first);
-        }
-      }
-    }
-    this.before = edges.build(count);
+    this.before =
+        IntLists.Builder.of(
+                unitOf.length,
+                (op, edges) -> {
+                  for (int k = 0; k < precedence.size(op); k++) {
+                    int first = unitOf[precedence.get(op, k)];
+                    if (first != unitOf[op]) {
+                      edges.add(unitOf[op], first);
+                    }
+                  }
+                })
+            .build(count);
     this.after = before.inverse(count);
 
     this.elementwise = new boolean[count];
@@ -157,12 +159,11 @@ public final class WorkUnits {
         numberOf[i] = next++;
       }
     }
-    var members = new IntLists.Builder();
     for (int i = 0; i < unitOf.length; i++) {
       unitOf[i] = numberOf[unitOf[i]];
-      members.add(unitOf[i], i);
     }
-    return members.build(next);
+    return IntLists.Builder.of(unitOf.length, (op, members) -> members.add(unitOf[op], op))
+        .build(next);
   }
 
   /** Collectives, what makes their operands ready, and what reads their results first. */

@@ -1,9 +1,8 @@
 package dev.symplan.planner.pass.place;
 
-import static com.google.common.collect.ImmutableList.toImmutableList;
-
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
@@ -275,10 +274,8 @@ final class Allocate {
               draft.last));
     }
     var aliases = rank.graph().aliases();
-    var placements =
-        rank.graph().graph().values().stream()
-            .map(value -> placement(rank, value, aliases))
-            .collect(toImmutableList());
+    var values = rank.graph().graph().values();
+    var placements = Parallel.map(values.size(), i -> placement(rank, values.get(i), aliases));
     return new Memory(placements, buffers.build(), local);
   }
 

@@ -6,6 +6,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Lists;
 import com.google.common.collect.Multimaps;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.analysis.Aliases;
@@ -64,7 +65,7 @@ final class BarrierElision {
 
     /** Only ops without a rule leave open where a tensor is. */
     private static ImmutableMap<Value, ImmutableList<Value>> storages(Graph graph) {
-      if (graph.ops().stream().allMatch(op -> op.def().rule().isPresent())) {
+      if (Parallel.filter(graph.ops(), op -> op.def().rule().isEmpty()).isEmpty()) {
         return ImmutableMap.of();
       }
       var aliases = Aliases.of(graph);

@@ -3,6 +3,7 @@ package dev.symplan.planner.pass.place;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
@@ -14,10 +15,10 @@ import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Concatenation;
 import dev.symplan.planner.pass.analysis.Fusion;
 import dev.symplan.planner.pass.select.Realized;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 
 /**
  * Decides which storages of one rank class lie in the memory of which others: results in that of
@@ -88,42 +89,72 @@ final class RankMerging {
    *     alike
    */
   void mergeLocal(boolean symmetricToo) {
-    for (var unit : fusion.units()) {
-      var taken = new HashSet<Integer>();
-      for (int i = 0; i < unit.length(); i++) {
-        var op = graph.graph().ops().get(unit.get(i));
-        if ((op.def().has(OpTrait.ELEMENTWISE) || op.def().has(OpTrait.UPDATES_SELF))
-            && op.results().size() == 1
-            && op.results().getFirst().isTensor()
-            && !fusion.isPassing(aliases.id(op.result()))) {
-          mergeOne(unit, i, symmetricToo, taken);
+    // A storage ends in one unit, so that no other could take it.
+    var taken = new HashSet<Integer>();
+    for (var replacement : Parallel.concat(fusion.units().size(), this::replacements)) {
+      for (var operand : replacement.operands()) {
+        if (!taken.contains(aliases.id(operand))
+            && mayReplace(operand, replacement.result(), symmetricToo)) {
+          taken.add(aliases.id(operand));
+          merge(operand, replacement.result());
+          break;
         }
       }
     }
   }
 
-  /** Merges the result of the op at {@code position} with what it or one before it reads. */
-  private void mergeOne(
-      ImmutableIntArray unit, int position, boolean symmetricToo, Set<Integer> taken) {
-    var result = graph.graph().ops().get(unit.get(position)).result();
-    if (graph.arena(aliases.id(result)).isExternal()
-        || merges.isShard(aliases.id(result))
-        || merges.isInRows(aliases.id(result))
-        || !aliases.defines(result)) {
-      return;
+  /** The operands whose memory a result could take, the best first, as far as each is by itself. */
+  private record Replacement(Value result, List<Value> operands) {}
+
+  private List<Replacement> replacements(int from, int to) {
+    var found = new ArrayList<Replacement>();
+    for (var unit : fusion.units().subList(from, to)) {
+      addReplacements(unit, found);
     }
+    return found;
+  }
+
+  private void addReplacements(ImmutableIntArray unit, List<Replacement> found) {
+    for (int i = 0; i < unit.length(); i++) {
+      var op = graph.graph().ops().get(unit.get(i));
+      if ((op.def().has(OpTrait.ELEMENTWISE) || op.def().has(OpTrait.UPDATES_SELF))
+          && op.results().size() == 1
+          && op.results().getFirst().isTensor()
+          && !fusion.isPassing(aliases.id(op.result()))
+          && !graph.arena(aliases.id(op.result())).isExternal()
+          && aliases.defines(op.result())) {
+        var operands = operands(unit, i);
+        if (!operands.isEmpty()) {
+          found.add(new Replacement(op.result(), operands));
+        }
+      }
+    }
+  }
+
+  /** What the op at {@code position} or one before it reads, and its result could replace. */
+  private List<Value> operands(ImmutableIntArray unit, int position) {
+    var result = graph.graph().ops().get(unit.get(position)).result();
+    var found = new ArrayList<Value>();
     for (int i = position; i >= 0; i--) {
       for (var arg : replaceable(graph.graph().ops().get(unit.get(i)))) {
         if (arg instanceof Arg.Ref(Value operand)
             && operand.isTensor()
-            && !taken.contains(aliases.id(operand))
-            && canReplace(unit, position, operand, result, symmetricToo)) {
-          taken.add(aliases.id(operand));
-          merge(operand, result);
-          return;
+            && canReplace(unit, position, operand, result)) {
+          found.add(operand);
         }
       }
     }
+    return found;
+  }
+
+  /** Whether what was merged already allows it. */
+  private boolean mayReplace(Value operand, Value result, boolean symmetricToo) {
+    int from = aliases.id(operand);
+    int to = aliases.id(result);
+    return !merges.isShard(to)
+        && !merges.isInRows(to)
+        && !merges.isShard(from)
+        && (symmetricToo || !merges.isSymmetric(from) || mayBeMoved(to));
   }
 
   /** The arguments whose memory an op's result may take. */
@@ -141,14 +172,11 @@ final class RankMerging {
     return mentions == 1 ? List.of(op.arg("self")) : List.of();
   }
 
-  private boolean canReplace(
-      ImmutableIntArray unit, int position, Value operand, Value result, boolean symmetricToo) {
+  private boolean canReplace(ImmutableIntArray unit, int position, Value operand, Value result) {
     int from = aliases.id(operand);
     return !fusion.isPassing(from)
-        && !merges.isShard(from)
         && aliases.storage(from).def() < unit.get(0)
         && !graph.arena(from).isExternal()
-        && (symmetricToo || !merges.isSymmetric(from) || mayBeMoved(aliases.id(result)))
         && aliases.isWhole(operand)
         && sameLayout(operand.tensor(), result.tensor())
         && life.diesIn(operand, schedule.stepOfOp().get(unit.get(0)))

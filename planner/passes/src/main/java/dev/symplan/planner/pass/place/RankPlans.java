@@ -4,8 +4,10 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Variant.Barriers;
 import dev.symplan.planner.pass.GraphState;
@@ -69,15 +71,15 @@ final class RankPlans {
     var graph = state.get(RealizeOperands.REALIZED).get(rankClass);
     var streams = state.get(ScheduleSteps.SCHEDULES).get(rankClass).streams();
     var collectives = Collective.allOf(numbered.ops());
-    var plans = ImmutableList.<CollectivePlan>builder();
-    for (int k = 0; k < collectives.size(); k++) {
-      var collective = collectives.get(k);
-      var variant = graph.variants().get(k);
-      Barrier barrier =
-          variant.barriers() == Barriers.NONE ? new Barrier.None() : new Barrier.Own();
-      int workspace = workspaces.ofCollective().get(k);
-      plans.add(
-          new CollectivePlan(
+    return Parallel.map(
+        collectives.size(),
+        k -> {
+          var collective = collectives.get(k);
+          var variant = graph.variants().get(k);
+          Barrier barrier =
+              variant.barriers() == Barriers.NONE ? new Barrier.None() : new Barrier.Own();
+          int workspace = workspaces.ofCollective().get(k);
+          return new CollectivePlan(
               collective.index(),
               collective.kind(),
               collective.group(),
@@ -93,16 +95,16 @@ final class RankPlans {
               workspace < 0 ? workspace : firstWorkspace + workspace,
               state.get(SelectVariants.SELECTIONS).get(k).verdicts(),
               args(collective, graph.args().get(k), inPlace.get(k), joined),
-              state.get(AttachEpilogues.EPILOGUES).get(k)));
-    }
-    return plans.build();
+              state.get(AttachEpilogues.EPILOGUES).get(k));
+        });
   }
 
   /** By tensor in rows, the name of what a later op joins it in: a piece, or another view of it. */
   private static ImmutableMap<Integer, String> joinedBy(
       Graph numbered, ImmutableList<Placement> placements) {
     var wholes = new HashMap<Placement, String>();
-    for (var op : numbered.ops()) {
+    var inRows = Parallel.where(placements.size(), id -> placements.get(id).isInRows());
+    for (var op : inRows.length == 0 ? ImmutableList.<Op>of() : numbered.ops()) {
       if (op.def().has(OpTrait.CONCATENATION)) {
         for (var piece : op.args().getFirst().operands()) {
           if (placements.get(piece.id()).isInRows()) {
@@ -112,7 +114,7 @@ final class RankPlans {
       }
     }
     var joined = ImmutableMap.<Integer, String>builder();
-    for (int id = 0; id < placements.size(); id++) {
+    for (int id : inRows) {
       if (wholes.containsKey(placements.get(id))) {
         joined.put(id, Objects.requireNonNull(wholes.get(placements.get(id))));
       }

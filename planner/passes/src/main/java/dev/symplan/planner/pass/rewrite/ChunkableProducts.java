@@ -1,32 +1,29 @@
 package dev.symplan.planner.pass.rewrite;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.pass.analysis.Analyses;
-import java.util.Arrays;
 import java.util.Optional;
 
 /** The products of one graph that can move to the collective of their result. */
 final class ChunkableProducts {
   private final Analyses graph;
+  private final ImmutableIntArray makers;
 
   /** By value, how often ops and outputs read it. */
   private final int[] uses;
 
-  private final int[] producer;
-
   public ChunkableProducts(Analyses graph) {
     this.graph = graph;
+    this.makers = graph.makers();
     this.uses = new int[graph.graph().valueCount()];
-    this.producer = new int[graph.graph().valueCount()];
-    Arrays.fill(producer, -1);
-    var ops = graph.graph().ops();
-    for (int i = 0; i < ops.size(); i++) {
-      int index = i;
-      ops.get(i).operands().forEach(value -> uses[value.id()]++);
-      ops.get(i).results().forEach(result -> producer[result.id()] = index);
+    for (var op : graph.graph().ops()) {
+      for (var value : op.operands()) {
+        uses[value.id()]++;
+      }
     }
     graph.graph().outputValues().forEach(value -> uses[value.id()]++);
   }
@@ -47,20 +44,20 @@ final class ChunkableProducts {
     var views = ImmutableList.<Integer>builder();
     var value = operand;
     while (uses[value.id()] == 1
-        && producer[value.id()] >= 0
-        && graph.aliases().isView(producer[value.id()])) {
-      var view = graph.graph().ops().get(producer[value.id()]);
+        && makers.get(value.id()) >= 0
+        && graph.aliases().isView(makers.get(value.id()))) {
+      var view = graph.graph().ops().get(makers.get(value.id()));
       if (view.results().size() != 1
           || !(view.args().getFirst() instanceof Arg.Ref(Value viewed))) {
         return Optional.empty();
       }
-      views.add(producer[value.id()]);
+      views.add(makers.get(value.id()));
       value = viewed;
     }
-    if (uses[value.id()] != 1 || producer[value.id()] < 0) {
+    if (uses[value.id()] != 1 || makers.get(value.id()) < 0) {
       return Optional.empty();
     }
-    return readsTheSameAt(collective.index(), producer[value.id()])
+    return readsTheSameAt(collective.index(), makers.get(value.id()))
         ? product(value, operand, views.build())
         : Optional.empty();
   }
@@ -73,7 +70,7 @@ final class ChunkableProducts {
 
   private Optional<ChunkableProduct> product(
       Value value, Value operand, ImmutableList<Integer> views) {
-    var op = graph.graph().ops().get(producer[value.id()]);
+    var op = graph.graph().ops().get(makers.get(value.id()));
     var left = ChunkableProduct.leftParam(op);
     if (left.isEmpty()
         || !graph.aliases().families().isAlone(graph.aliases().id(value))
@@ -85,7 +82,7 @@ final class ChunkableProducts {
         || (factor.tensor().rank() != 2 && !factor.tensor().isContiguous())) {
       return Optional.empty();
     }
-    return Optional.of(new ChunkableProduct(producer[value.id()], op, factor, views));
+    return Optional.of(new ChunkableProduct(makers.get(value.id()), op, factor, views));
   }
 
   /** A summand must be the same for all rows. */

@@ -1,6 +1,9 @@
 package dev.symplan.planner.pass.rewrite;
 
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.options.CompileOptions;
@@ -14,9 +17,8 @@ import dev.symplan.planner.pass.select.Select;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Action;
 import dev.symplan.planner.plan.Rewrite.Reason;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 
 /**
  * Decides which matrix products are split by rows, together with the all_reduce of their result:
@@ -48,6 +50,9 @@ final class Chunking {
    */
   record Chunk(int collective, int pieces, ImmutableList<ChunkableProduct> products) {}
 
+  /** What is decided of one collective. */
+  private record Choice(Optional<Chunk> chunk, Rewrite rewrite) {}
+
   /** Decided: what is split, in order, and why not more. */
   record Decided(ImmutableList<Chunk> chunks, ImmutableList<Rewrite> rewrites) {}
 
@@ -59,8 +64,6 @@ final class Chunking {
   private final CostModel costs;
   private final Select select;
   private final ImmutableList<ChunkableProducts> products;
-  private final List<Chunk> chunks = new ArrayList<>();
-  private final List<Rewrite> rewrites = new ArrayList<>();
 
   private Chunking(GraphState state, PassContext context) {
     this.state = state;
@@ -83,31 +86,38 @@ final class Chunking {
   }
 
   private Decided decide() {
-    for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
-      var collective = graphs.getFirst().collectives().get(k);
-      if (collective.kind() == Kind.ALL_REDUCE
-          && collective.op().def().name().toString().equals("_c10d_functional::all_reduce")
-          && context.groupSize(collective.group()) > 1) {
-        consider(k, collective);
-      }
-    }
-    return new Decided(ImmutableList.copyOf(chunks), ImmutableList.copyOf(rewrites));
+    var choices =
+        Parallel.map(graphs.getFirst().collectives().size(), this::consider).stream()
+            .flatMap(Optional::stream)
+            .toList();
+    return new Decided(
+        choices.stream().flatMap(choice -> choice.chunk().stream()).collect(toImmutableList()),
+        choices.stream().map(Choice::rewrite).collect(toImmutableList()));
   }
 
-  private void consider(int k, Collective collective) {
+  /** {@return whether a collective is split, and why not; empty if it is none that could be} */
+  private Optional<Choice> consider(int k) {
+    var collective = graphs.getFirst().collectives().get(k);
+    return collective.kind() == Kind.ALL_REDUCE
+            && collective.op().def().name().toString().equals("_c10d_functional::all_reduce")
+            && context.groupSize(collective.group()) > 1
+        ? consider(k, collective)
+        : Optional.empty();
+  }
+
+  private Optional<Choice> consider(int k, Collective collective) {
     var found = ImmutableList.<ChunkableProduct>builder();
     for (int g = 0; g < graphs.size(); g++) {
       var product = products.get(g).before(k);
       if (product.isEmpty()) {
-        return;
+        return Optional.empty();
       }
       found.add(product.get());
     }
     var all = found.build();
     var fixed = Rewriter.whyFixed(graphs, k, context);
     if (fixed.isPresent()) {
-      note(k, Action.WHOLE, 1, fixed.get(), Rewriter.detail(fixed.get()), 0, 0);
-      return;
+      return whole(k, fixed.get(), Rewriter.detail(fixed.get()), 0, 0);
     }
     var price = CollectiveCost.of(state, k, collective.bytes(), context);
     double whole = price.micros(hideableMicros(k), costs, select) + longest(all, 1);
@@ -124,24 +134,24 @@ final class Chunking {
       }
     }
     if (best == 0) {
-      note(
+      return whole(
           k,
-          Action.WHOLE,
-          1,
           Reason.SIZE,
           "its %s rows do not divide into large pieces".formatted(all.getFirst().rows()),
           0,
           0);
-    } else if (mode == Mode.AUTO && bestMicros >= whole * (1 - MIN_GAIN)) {
+    }
+    if (mode == Mode.AUTO && bestMicros >= whole * (1 - MIN_GAIN)) {
       var detail =
           String.format(Locale.ROOT, "%.1f µs in %s pieces, %.1f whole", bestMicros, best, whole);
-      note(k, Action.WHOLE, 1, Reason.NO_GAIN, detail, whole, bestMicros);
-    } else {
-      chunks.add(new Chunk(k, best, all));
-      var reason = bestMicros < whole ? Reason.FASTER : Reason.WANTED;
-      var detail = "with " + all.getFirst().op().def().name();
-      note(k, Action.CHUNKED, best, reason, detail, whole, bestMicros);
+      return whole(k, Reason.NO_GAIN, detail, whole, bestMicros);
     }
+    var reason = bestMicros < whole ? Reason.FASTER : Reason.WANTED;
+    var detail = "with " + all.getFirst().op().def().name();
+    return Optional.of(
+        new Choice(
+            Optional.of(new Chunk(k, best, all)),
+            rewrite(k, Action.CHUNKED, best, reason, detail, whole, bestMicros)));
   }
 
   /** Each piece but the last runs beside the product of the next. */
@@ -165,9 +175,14 @@ final class Chunking {
     return graphs.stream().mapToDouble(g -> g.overlap().hideableMicros(k)).min().orElse(0);
   }
 
-  private void note(
+  private Optional<Choice> whole(int k, Reason reason, String detail, double before, double after) {
+    return Optional.of(
+        new Choice(Optional.empty(), rewrite(k, Action.WHOLE, 1, reason, detail, before, after)));
+  }
+
+  private Rewrite rewrite(
       int k, Action action, int pieces, Reason reason, String detail, double before, double after) {
     var members = ImmutableList.of(Rewriter.member(graphs, k));
-    rewrites.add(new Rewrite(action, members, pieces, reason, detail, before, after));
+    return new Rewrite(action, members, pieces, reason, detail, before, after);
   }
 }

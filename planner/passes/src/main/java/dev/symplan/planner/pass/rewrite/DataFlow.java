@@ -1,15 +1,13 @@
 package dev.symplan.planner.pass.rewrite;
 
-import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
-import java.util.Arrays;
 import java.util.Optional;
-import java.util.function.Supplier;
 
 /** The ops of one graph that make values, and those that read and write their storages. */
 final class DataFlow {
@@ -19,24 +17,13 @@ final class DataFlow {
   private final Analyses graph;
   private final Aliases aliases;
   private final ImmutableList<Op> ops;
-
-  /** By value, the op that gives it. */
-  private final Supplier<int[]> makers = Suppliers.memoize(this::makers);
+  private final ImmutableIntArray makers;
 
   DataFlow(Analyses graph) {
     this.graph = graph;
     this.aliases = graph.aliases();
     this.ops = graph.graph().ops();
-  }
-
-  private int[] makers() {
-    var makers = new int[graph.graph().valueCount()];
-    Arrays.fill(makers, NONE);
-    for (int i = 0; i < ops.size(); i++) {
-      int index = i;
-      ops.get(i).results().forEach(result -> makers[result.id()] = index);
-    }
-    return makers;
+    this.makers = graph.makers();
   }
 
   /**
@@ -77,7 +64,7 @@ final class DataFlow {
 
   /** {@return the op that gives a value; {@link #NONE} for an input} */
   int maker(Value value) {
-    return makers.get()[value.id()];
+    return makers.get(value.id());
   }
 
   /** {@return the value that a view shows; empty for other values} */

@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Maps;
 import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
@@ -14,6 +15,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Meetings;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -46,9 +48,7 @@ public final class Groups {
         program.groups().stream().anyMatch(group -> group.name().equals(CollectiveSpec.WORLD));
     boolean used =
         GraphChoice.distinct(graphOfRank).stream()
-            .flatMap(graph -> graph.ops().stream())
-            .anyMatch(
-                op -> op.def().collective().filter(spec -> spec.group().isEmpty()).isPresent());
+            .anyMatch(graph -> !Parallel.filter(graph.ops(), Groups::takesWorld).isEmpty());
     if (declared || !used) {
       return program;
     }
@@ -58,6 +58,10 @@ public final class Groups {
             .add(ProcessGroup.world(CollectiveSpec.WORLD, graphOfRank.size()))
             .build();
     return new Program(groups, program.declarations(), program.graphs(), program.endNotes());
+  }
+
+  private static boolean takesWorld(Op op) {
+    return op.def().collective().filter(spec -> spec.group().isEmpty()).isPresent();
   }
 
   /**

@@ -5,6 +5,8 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.Iterables;
 import com.google.common.collect.ListMultimap;
 import com.google.common.collect.MultimapBuilder;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
@@ -16,7 +18,6 @@ import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Fusion;
 import dev.symplan.planner.pass.analysis.IntLists;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -58,9 +59,7 @@ public final class LiftElementwise extends GraphPass {
     private final Analyses own;
     private final Aliases aliases;
     private final Fusion fusion;
-
-    /** By value, the op that gives it; {@link #NONE} for an input. */
-    private final int[] maker;
+    private final ImmutableIntArray makers;
 
     /** By storage, the ops that use it, ascending. Few graphs have ops to lift. */
     private final Supplier<IntLists> users = Suppliers.memoize(this::users);
@@ -79,19 +78,13 @@ public final class LiftElementwise extends GraphPass {
       this.ops = graph.ops();
       this.aliases = own.aliases();
       this.fusion = own.fusion();
-      this.maker = new int[graph.valueCount()];
-      Arrays.fill(maker, NONE);
+      this.makers = own.makers();
       this.viewed = new boolean[aliases.count()];
       this.behind = new int[ops.size()];
       this.moves = new boolean[ops.size()];
-      for (int i = 0; i < ops.size(); i++) {
-        for (var result : ops.get(i).results()) {
-          maker[result.id()] = i;
-        }
-        if (!aliases.runs(i)) {
-          view(ops.get(i).operands());
-          view(ops.get(i).results());
-        }
+      for (int i : Parallel.where(ops.size(), op -> !aliases.runs(op))) {
+        view(ops.get(i).operands());
+        view(ops.get(i).results());
       }
     }
 
@@ -105,14 +98,15 @@ public final class LiftElementwise extends GraphPass {
     }
 
     private IntLists users() {
-      var found = new IntLists.Builder();
-      for (int i = 0; i < ops.size(); i++) {
-        if (aliases.runs(i)) {
-          use(ops.get(i).operands(), i, found);
-          use(ops.get(i).results(), i, found);
-        }
-      }
-      return found.build(aliases.count());
+      return IntLists.Builder.of(
+              ops.size(),
+              (op, found) -> {
+                if (aliases.runs(op)) {
+                  use(ops.get(op).operands(), op, found);
+                  use(ops.get(op).results(), op, found);
+                }
+              })
+          .build(aliases.count());
     }
 
     private void use(ImmutableList<Value> values, int op, IntLists.Builder found) {
@@ -135,7 +129,7 @@ public final class LiftElementwise extends GraphPass {
         }
         int first = NONE;
         for (var value : ops.get(i).operands()) {
-          int made = maker[value.id()];
+          int made = makers.get(value.id());
           first = made == NONE ? first : Math.max(first, behind[made]);
         }
         if (!aliases.runs(i) || first > barrier && fits(i, first)) {
@@ -203,7 +197,7 @@ public final class LiftElementwise extends GraphPass {
     /** {@return the ops that run and give what an op reads, or views of} */
     private IntStream makers(int op) {
       return ops.get(op).operands().stream()
-          .mapToInt(value -> maker[value.id()])
+          .mapToInt(value -> makers.get(value.id()))
           .filter(made -> made != NONE)
           .flatMap(made -> aliases.runs(made) ? IntStream.of(made) : makers(made));
     }
@@ -329,7 +323,7 @@ public final class LiftElementwise extends GraphPass {
     /** Adds an op, and first the views that it reads. */
     private void addWithViews(Set<Integer> order, int op) {
       for (var value : ops.get(op).operands()) {
-        int made = maker[value.id()];
+        int made = makers.get(value.id());
         if (made != NONE && !order.contains(made)) {
           addWithViews(order, made);
         }

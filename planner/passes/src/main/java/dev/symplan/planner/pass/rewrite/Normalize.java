@@ -4,6 +4,7 @@ import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableListMultimap;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
@@ -369,6 +370,9 @@ public final class Normalize {
   static Graph removeDeadCode(Graph graph) {
     var live = new boolean[graph.valueCount()];
     graph.outputValues().forEach(value -> live[value.id()] = true);
+    if (isAllRead(graph)) {
+      return graph;
+    }
     var kept = new ArrayDeque<Op>(graph.ops().size());
     for (var op : graph.ops().reverse()) {
       boolean isRead = false;
@@ -381,6 +385,23 @@ public final class Normalize {
       }
     }
     return kept.size() == graph.ops().size() ? graph : graph.withOps(kept);
+  }
+
+  /** Whether something reads what each op makes, or else the op must stay. */
+  private static boolean isAllRead(Graph graph) {
+    var read = new boolean[graph.valueCount()];
+    graph.outputValues().forEach(value -> read[value.id()] = true);
+    Parallel.forEach(
+        graph.ops().size(),
+        (from, to) ->
+            graph
+                .ops()
+                .subList(from, to)
+                .forEach(op -> op.operands().forEach(value -> read[value.id()] = true)));
+    return Parallel.filter(
+            graph.ops(),
+            op -> !mustStay(op) && op.results().stream().noneMatch(own -> read[own.id()]))
+        .isEmpty();
   }
 
   /** Other ranks take part in a collective whether or not this one reads its result. */

@@ -75,13 +75,14 @@ public final class RepeatLast extends GraphPass {
     }
 
     private IntLists readers() {
-      var reads = new IntLists.Builder();
-      for (int i = 0; i < ops.size(); i++) {
-        for (var operand : ops.get(i).operands()) {
-          reads.add(operand.id(), i);
-        }
-      }
-      return reads.build(graph.valueCount());
+      return IntLists.Builder.of(
+              ops.size(),
+              (op, reads) -> {
+                for (var operand : ops.get(op).operands()) {
+                  reads.add(operand.id(), op);
+                }
+              })
+          .build(graph.valueCount());
     }
 
     Graph run() {

@@ -1,8 +1,10 @@
 package dev.symplan.planner.pass.rewrite;
 
+import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
@@ -22,6 +24,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 
 /**
  * Reshapes tensors before elementwise ops, not after them: logits are converted as {@code [tokens,
@@ -48,7 +51,7 @@ public final class ReshapeFirst extends GraphPass {
     private final GraphCopier copier;
 
     /** By value, the ops that take it. */
-    private final IntLists readers;
+    private final Supplier<IntLists> readers = Suppliers.memoize(this::readers);
 
     private final BitSet returned = new BitSet();
 
@@ -62,25 +65,32 @@ public final class ReshapeFirst extends GraphPass {
       super(own);
       this.copier = new GraphCopier(graph);
       graph.outputValues().forEach(value -> returned.set(value.id()));
-      var reads = new IntLists.Builder();
-      for (int i = 0; i < ops.size(); i++) {
-        if (isSame(i)) {
-          same.set(i);
-        } else {
-          for (var operand : ops.get(i).operands()) {
-            reads.add(same(operand).id(), i);
-          }
-        }
+      for (int op : Parallel.where(ops.size(), this::isSame)) {
+        same.set(op);
       }
-      this.readers = reads.build(graph.valueCount());
+    }
+
+    private IntLists readers() {
+      return IntLists.Builder.of(
+              ops.size(),
+              (op, reads) -> {
+                if (!same.get(op)) {
+                  for (var operand : ops.get(op).operands()) {
+                    reads.add(same(operand).id(), op);
+                  }
+                }
+              })
+          .build(graph.valueCount());
     }
 
     Graph run() {
-      for (int i = ops.size() - 1; i >= 0; i--) {
-        int index = i;
-        if (isElementwise(ops.get(i))) {
-          sizes(ops.get(i)).ifPresent(sizes -> changed.put(index, sizes));
-        }
+      if (Parallel.where(ops.size(), this::reshapesElementwise).length == 0) {
+        return graph;
+      }
+      var elementwise = Parallel.where(ops.size(), op -> isElementwise(ops.get(op)));
+      for (int i = elementwise.length - 1; i >= 0; i--) {
+        int index = elementwise[i];
+        sizes(ops.get(index)).ifPresent(sizes -> changed.put(index, sizes));
       }
       // An op that stays keeps those before and behind it.
       while (changed
@@ -125,8 +135,8 @@ public final class ReshapeFirst extends GraphPass {
     private Optional<ImmutableLongArray> sizes(Op op) {
       var seen = new HashSet<ImmutableLongArray>();
       int value = op.result().id();
-      for (int i = 0; i < readers.size(value); i++) {
-        int reader = readers.get(value, i);
+      for (int i = 0; i < readers.get().size(value); i++) {
+        int reader = readers.get().get(value, i);
         if (isReshape(reader, op.result())) {
           seen.add(ops.get(reader).result().tensor().sizes());
         } else if (changed.containsKey(reader)) {
@@ -144,6 +154,15 @@ public final class ReshapeFirst extends GraphPass {
     /** Whether an op only shows all of a tensor in another shape, row by row. */
     private boolean isReshape(int index, Value value) {
       return shownBy(index).map(this::same).filter(value::equals).isPresent();
+    }
+
+    /** Whether an op shows what an elementwise op makes in other sizes: without one, all stays. */
+    private boolean reshapesElementwise(int index) {
+      var shown = shownBy(index).map(this::same);
+      return shown.isPresent()
+          && flow.maker(shown.get()) >= 0
+          && !shown.get().tensor().sizes().equals(ops.get(index).result().tensor().sizes())
+          && isElementwise(ops.get(flow.maker(shown.get())));
     }
 
     /** {@return the tensor of which an op shows all, row by row} */

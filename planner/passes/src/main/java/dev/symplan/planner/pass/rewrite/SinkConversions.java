@@ -4,6 +4,7 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
@@ -57,11 +58,9 @@ public final class SinkConversions extends GraphPass {
 
     Graph run() {
       Map<Integer, Move> moves = new HashMap<>();
-      for (int i = 0; i < ops.size(); i++) {
-        if (isConversion(ops.get(i))) {
-          int reader = flow.onlyReader(aliases.id(ops.get(i).result()));
-          move(i, reader).ifPresent(move -> moves.put(reader, move));
-        }
+      for (int i : Parallel.where(ops.size(), op -> isConversion(ops.get(op)))) {
+        int reader = flow.onlyReader(aliases.id(ops.get(i).result()));
+        move(i, reader).ifPresent(move -> moves.put(reader, move));
       }
       return moves.isEmpty() ? graph : moved(moves);
     }

@@ -4,6 +4,7 @@ import com.google.common.collect.ArrayListMultimap;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ListMultimap;
 import com.google.common.collect.MultimapBuilder;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
@@ -52,6 +53,11 @@ public final class SinkElementwise extends GraphPass {
     private final Aliases aliases;
     private final Analyses own;
 
+    /** By op, whether it could move, and whether others could move to it. */
+    private final boolean[] movable;
+
+    private final boolean[] elementwise;
+
     /** By op, the op to which it moves; {@link #NONE} for one that stays. */
     private final int[] target;
 
@@ -68,6 +74,8 @@ public final class SinkElementwise extends GraphPass {
       this.graph = own.graph();
       this.ops = graph.ops();
       this.aliases = own.aliases();
+      this.movable = new boolean[ops.size()];
+      this.elementwise = new boolean[ops.size()];
       this.target = new int[ops.size()];
       Arrays.fill(target, NONE);
       this.returned = new boolean[graph.valueCount()];
@@ -77,7 +85,17 @@ public final class SinkElementwise extends GraphPass {
       Arrays.fill(reader, NONE);
     }
 
+    private void look(int from, int to) {
+      for (int i = from; i < to; i++) {
+        var op = ops.get(i);
+        boolean made = isMade(op);
+        elementwise[i] = made && op.def().has(OpTrait.ELEMENTWISE);
+        movable[i] = (elementwise[i] || made && joins(op)) && !returned[op.result().id()];
+      }
+    }
+
     Graph run() {
+      Parallel.forEach(ops.size(), this::look);
       for (int i = ops.size() - 1; i >= 0; i--) {
         target[i] = targetOf(i);
         int root = target[i] == NONE ? i : target[i];
@@ -111,15 +129,13 @@ public final class SinkElementwise extends GraphPass {
 
     /** {@return the op that all readers are, or move to} */
     private int targetOf(int index) {
-      var op = ops.get(index);
-      if (!isMade(op)
-          || !op.def().has(OpTrait.ELEMENTWISE) && !joins(op)
-          || returned[op.result().id()]) {
+      if (!movable[index]) {
         return NONE;
       }
+      var op = ops.get(index);
       int found = reader[op.result().id()];
       return found >= 0
-              && isElementwise(ops.get(found))
+              && elementwise[found]
               && (piece[op.result().id()] || sameSizes(ops.get(found).result(), op.result()))
           ? found
           : NONE;
@@ -136,10 +152,6 @@ public final class SinkElementwise extends GraphPass {
 
     private static boolean sameSizes(Value a, Value b) {
       return a.isTensor() && b.isTensor() && a.tensor().sizes().equals(b.tensor().sizes());
-    }
-
-    private boolean isElementwise(Op op) {
-      return isMade(op) && op.def().has(OpTrait.ELEMENTWISE);
     }
 
     private boolean isMade(Op op) {

@@ -1,6 +1,7 @@
 package dev.symplan.planner.pass.select;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -82,15 +83,16 @@ public final class Select {
 
   static ImmutableList<Selection> run(GraphState state, PassContext context) {
     var select = new Select(state, context);
-    var selections = ImmutableList.<Selection>builder();
     var ahead =
         select.graphs.stream()
             .map(_ -> new Prefetch(context.options().prefetch()))
             .collect(ImmutableList.toImmutableList());
-    for (int k = 0; k < select.graphs.getFirst().collectives().size(); k++) {
-      selections.add(select.choose(select.choice(k, select.hideableMicros(k, ahead))));
+    var rooms = new double[select.graphs.getFirst().collectives().size()];
+    for (int k = 0; k < rooms.length; k++) {
+      rooms[k] = select.hideableMicros(k, ahead);
     }
-    return selections.build();
+    select.graphs.forEach(Analyses::prepareCollectives);
+    return Parallel.map(rooms.length, k -> select.choose(select.choice(k, rooms[k])));
   }
 
   /**
