@@ -2,15 +2,24 @@ package dev.symplan.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.collect.ImmutableList;
 import com.sun.management.ThreadMXBean;
 import dev.symplan.bench.TransformerGraph.Form;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.RankPlan;
+import dev.symplan.planner.verify.PlanVerifier;
+import dev.symplan.planner.verify.Violation;
+import dev.symplan.planner.verify.Violation.Rule;
 import java.lang.management.ManagementFactory;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ForkJoinPool;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -26,11 +35,21 @@ class ScaleTest {
     return Compiler.forDefaultTarget().with(OPTIONS).compile(program);
   }
 
+  /** {@return what work gives when one thread does all of it} */
+  private static <T> T byOneThread(Callable<T> work) {
+    try (var pool = new ForkJoinPool(1)) {
+      return pool.submit(work).join();
+    }
+  }
+
   private static long allocatedBytes(Runnable action) {
     var threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-    long before = threads.getCurrentThreadAllocatedBytes();
-    action.run();
-    return threads.getCurrentThreadAllocatedBytes() - before;
+    return byOneThread(
+        () -> {
+          long before = threads.getCurrentThreadAllocatedBytes();
+          action.run();
+          return threads.getCurrentThreadAllocatedBytes() - before;
+        });
   }
 
   @ParameterizedTest
@@ -60,5 +79,64 @@ class ScaleTest {
     var plan = compile(TransformerGraph.of(Form.TRAINING, 100_000, 1));
     assertThat(plan.forRank(0).graph().ops()).hasSizeBetween(90_000, 110_000);
     assertThat(plan.total().bytes() / (double) plan.total().bound()).isLessThan(1.0001);
+  }
+
+  /** Enough ops that several threads work on most lists of them. */
+  @ParameterizedTest
+  @EnumSource
+  void manyThreadsPlanAndFindWhatOneDoes(Form form) {
+    var program = TransformerGraph.of(form, 30_000, 1);
+    var plan = byOneThread(() -> compile(program));
+    assertThat(PlanFile.toJson(compile(program)).equals(PlanFile.toJson(plan)))
+        .as("the same plan")
+        .isTrue();
+
+    var wrong = withAllBuffersBelow(plan);
+    var found = byOneThread(() -> PlanVerifier.verify(wrong));
+    assertThat(found).hasSizeGreaterThan(20).map(Violation::rule).contains(Rule.OVERWRITTEN);
+    assertThat(PlanVerifier.verify(wrong)).isEqualTo(found);
+  }
+
+  /** A plan that puts all buffers of an arena over each other. */
+  private static Plan withAllBuffersBelow(Plan plan) {
+    var rank = plan.forRank(0);
+    var buffers =
+        rank.buffers().stream()
+            .map(
+                b ->
+                    new Buffer(
+                        b.name(),
+                        b.arena(),
+                        b.symmetric(),
+                        b.arena().isExternal() ? b.offset() : 0,
+                        b.bytes(),
+                        b.first(),
+                        b.last()))
+            .collect(ImmutableList.toImmutableList());
+    var wrong =
+        new RankPlan(
+            rank.graph(),
+            rank.placements(),
+            buffers,
+            rank.steps(),
+            rank.collectives(),
+            rank.local());
+    return new Plan(
+        plan.name(),
+        plan.target(),
+        plan.topology(),
+        plan.multicast(),
+        plan.groups(),
+        plan.declarations(),
+        ImmutableList.of(wrong),
+        plan.planOfRank(),
+        plan.symmetric(),
+        plan.digest(),
+        plan.rewrites(),
+        plan.replicated(),
+        plan.reordering(),
+        plan.frontier(),
+        plan.least(),
+        plan.warnings());
   }
 }
