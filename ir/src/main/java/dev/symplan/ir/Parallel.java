@@ -12,9 +12,9 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /**
- * Work on the items of large graphs, on all cores. What is done for one item must not depend on
- * what is done for another; then results are those of a loop, and so is the failure, if there is
- * one: that of the first item that has one.
+ * Work on the items of large graphs, on all cores, or on the threads of the pool that the caller
+ * runs in. What is done for one item must not depend on what is done for another; then results are
+ * those of a loop, and so is the failure, if there is one: that of the first item that has one.
  *
  * <p>Work must not wait for other threads. A thread that has to wait here does other work, and what
  * that waits for may be what the thread itself has locked. So what work asks for, and is made when
@@ -24,8 +24,11 @@ public final class Parallel {
   /** Handing out fewer items takes longer than the work on them. */
   private static final int MIN_ITEMS = 4096;
 
+  /** On two cores, handing out parts was measured to take as long as it saves. */
+  private static final int MIN_THREADS = 3;
+
   /** More than one, as other threads may take cores away, and some items take longer. */
-  private static final int PARTS_PER_CORE = 4;
+  private static final int PARTS_PER_THREAD = 4;
 
   /** Work on the items of a range. */
   @FunctionalInterface
@@ -66,7 +69,8 @@ public final class Parallel {
 
   /** {@return the results for ranges of {@code count} items, which follow each other} */
   public static <T> ImmutableList<T> parts(int count, Part<T> work) {
-    int most = PARTS_PER_CORE * (ForkJoinPool.getCommonPoolParallelism() + 1);
+    int threads = threads();
+    int most = threads < MIN_THREADS ? 1 : PARTS_PER_THREAD * threads;
     int parts = Math.clamp(count / MIN_ITEMS, 1, most);
     if (parts == 1) {
       return ImmutableList.of(work.run(0, count));
@@ -76,6 +80,13 @@ public final class Parallel {
             .<Supplier<T>>mapToObj(
                 part -> () -> work.run(begin(part, parts, count), begin(part + 1, parts, count)))
             .toList());
+  }
+
+  private static int threads() {
+    var pool = ForkJoinTask.getPool();
+    return pool == null || pool == ForkJoinPool.commonPool()
+        ? ForkJoinPool.getCommonPoolParallelism() + 1
+        : pool.getParallelism();
   }
 
   private static int begin(int part, int parts, int count) {

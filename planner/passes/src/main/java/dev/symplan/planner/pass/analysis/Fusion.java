@@ -165,14 +165,12 @@ public final class Fusion {
 
   private List<ImmutableIntArray> cutUnits(int begin, int end) {
     var found = new ArrayList<ImmutableIntArray>();
-    int from = begin;
-    while (from < end) {
-      int to = enabled && goesByRows(op(from)) ? endOfRun(from) : from + 1;
+    for (int from = begin, to; from < end; from = to) {
+      to = enabled && goesByRows(op(from)) ? endOfRun(from) : from + 1;
       while (to - from > 1 && !joinsFit(from, to)) {
         to--;
       }
       cut(from, to, found);
-      from = to;
     }
     return found;
   }
