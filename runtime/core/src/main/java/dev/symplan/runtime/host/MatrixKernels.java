@@ -63,11 +63,15 @@ final class MatrixKernels {
     return product;
   }
 
-  /** {@code beta · self + alpha · product}; self is not read where beta is 0. */
-  private static void add(HostCall call, HostTensor product) {
+  /**
+   * {@code beta · self + alpha · product}. As in BLAS, self does not count where beta is 0, nor the
+   * product where alpha is 0, whatever its factors are.
+   */
+  private static void add(HostCall call, HostTensor multiplied) {
     double beta = call.number("beta");
     double alpha = call.number("alpha");
     var self = call.tensor("self");
+    var product = alpha == 0 ? HostTensor.allocate(multiplied.type().contiguous()) : multiplied;
     if (!product.dtype().isFloat()) {
       addLongs(call.result(), product, self, (long) alpha, (long) beta);
     } else if (beta == 0) {
