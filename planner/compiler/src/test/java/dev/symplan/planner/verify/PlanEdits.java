@@ -241,26 +241,15 @@ final class PlanEdits {
   }
 
   static CollectivePlan epilogue(CollectivePlan c, Epilogue epilogue) {
-    return new CollectivePlan(
-        c.op(),
-        c.kind(),
-        c.group(),
-        c.reduceOp(),
-        c.root(),
-        c.operands(),
-        c.results(),
-        c.variant(),
-        c.stream(),
-        c.start(),
-        c.end(),
-        c.inPlace(),
-        c.workspace(),
-        c.verdicts(),
-        c.args(),
-        Optional.of(epilogue));
+    return with(c, c.inPlace(), Optional.of(epilogue));
   }
 
   static CollectivePlan inPlace(CollectivePlan c) {
+    return with(c, true, c.epilogue());
+  }
+
+  private static CollectivePlan with(
+      CollectivePlan c, boolean inPlace, Optional<Epilogue> epilogue) {
     return new CollectivePlan(
         c.op(),
         c.kind(),
@@ -273,11 +262,11 @@ final class PlanEdits {
         c.stream(),
         c.start(),
         c.end(),
-        true,
+        inPlace,
         c.workspace(),
         c.verdicts(),
         c.args(),
-        c.epilogue());
+        epilogue);
   }
 
   private static CollectivePlan with(
