@@ -154,7 +154,8 @@ final class InPlaceRules {
   private void checkOrder(int op, int operand, int result) {
     var read = facts.value(operand).tensor();
     var written = facts.value(result).tensor();
-    for (int dim = 0; dim < Math.min(read.rank(), written.rank()); dim++) {
+    boolean any = written.numel() > 0;
+    for (int dim = 0; any && dim < Math.min(read.rank(), written.rank()); dim++) {
       if (written.size(dim) > 1 && read.stride(dim) != written.stride(dim)) {
         wrong(
             Rule.OVERWRITTEN,

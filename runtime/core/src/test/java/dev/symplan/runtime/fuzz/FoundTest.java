@@ -196,4 +196,19 @@ class FoundTest {
         """,
         CompileOptions.DEFAULT);
   }
+
+  @Test
+  void anAllReduceOfNothingIsInPlaceInAnyOrder() {
+    check(
+        """
+        group g = [0, 1]
+        graph fuzz(x: f32[0, 48]) {
+          a = aten::trunc(x)
+          e = aten::expand(a, [2, 0, 48])
+          r = _c10d_functional::all_reduce(e, "sum", "g")
+          return r
+        }
+        """,
+        CompileOptions.DEFAULT);
+  }
 }

@@ -221,8 +221,14 @@ final class OpByOp implements Reference.Observer {
     }
     boolean cancels = !elementwise || CANCELS.contains(op.def().name().name());
     double largest = cancels ? largest(op, values) : 0;
+    boolean complex = op.results().get(index).tensor().dtype().kind() == DType.Kind.COMPLEX;
     for (int i = 0; i < n; i++) {
-      changes[i] += STEPS * step(wanted.dtype(), Math.max(largest, Math.abs(wanted.get(i))));
+      double size = Math.abs(wanted.get(i));
+      if (complex) {
+        // Rounding errors are those of a number of this size, whose smaller part may cancel.
+        size = Math.max(size, Math.abs(wanted.get(i ^ 1)));
+      }
+      changes[i] += STEPS * step(wanted.dtype(), Math.max(largest, size));
     }
     return changes;
   }
