@@ -159,8 +159,8 @@ final class StreamedKernel {
           }
           if (at < $ROWS) {
             const long long i = (long long)vector * $ROWS + at;
-            const unsigned short bits0 = $NARROW(sum0$BIAS0);
-            const unsigned short bits1 = $NARROW(sum1$BIAS1);
+            const unsigned short bits0 = $NARROW($SUM0);
+            const unsigned short bits1 = $NARROW($SUM1);
             ((unsigned short*)$RESULT0)[i] = bits0;
             ((unsigned short*)$RESULT1)[i] = bits1;
             const float product0 = $WIDEN(bits0);
@@ -232,7 +232,7 @@ final class StreamedKernel {
         ONE_RESULT
             .replace("$RESULT_LEADING", of(each -> number(each.result().leading())))
             .replace("$RESULT", of(this::result))
-            .replace("$SUM", of(each -> "sum" + bias(each)));
+            .replace("$SUM", of(each -> computed(each, "sum")));
     return launch(
         lines,
         blocks.length == 1
@@ -252,8 +252,8 @@ final class StreamedKernel {
         TWO_RESULTS
             .replace("$RESULT0", result(product))
             .replace("$RESULT1", result(other))
-            .replace("$BIAS0", bias(product))
-            .replace("$BIAS1", bias(other))
+            .replace("$SUM0", computed(product, "sum0"))
+            .replace("$SUM1", computed(other, "sum1"))
             .replace("$REST", rest.indent(2));
     return launch(
         2,
@@ -344,16 +344,33 @@ final class StreamedKernel {
     return new Memory(at, product.rows() * product.dtype().bytes());
   }
 
-  /** The bias of a row of a product, if it has one. */
-  private String bias(Product each) {
-    return each.bias()
-        .map(
-            at ->
-                " + %s(%s)"
-                    .formatted(
-                        each.dtype() == DType.BF16 ? "from_bf16" : "from_f16",
-                        memory.element("unsigned short", bias(each, at), "at")))
-        .orElse("");
+  /** {@return the memory of what a product is added to, or of its result if it is to nothing} */
+  static Memory addend(Product product) {
+    return memory(product.addend(), product.columns(), product.rows());
+  }
+
+  /** An element of a product, from the sum of a row and a vector. */
+  private String computed(Product each, String sum) {
+    var value =
+        each.alpha() == 1 ? sum : "%s * %s".formatted(Literals.floating(each.alpha(), false), sum);
+    if (each.beta() != 0) {
+      var at = "(long long)vector * %s + at".formatted(each.addend().leading());
+      var addend = widened(each, addend(each), at);
+      value =
+          each.beta() == 1
+              ? value + " + " + addend
+              : "fmaf(%s, %s, %s)".formatted(Literals.floating(each.beta(), false), addend, value);
+    }
+    return each.bias().isPresent()
+        ? value + " + " + widened(each, bias(each, each.bias().get()), "at")
+        : value;
+  }
+
+  private String widened(Product each, Memory from, String at) {
+    return "%s(%s)"
+        .formatted(
+            each.dtype() == DType.BF16 ? "from_bf16" : "from_f16",
+            memory.element("unsigned short", from, at));
   }
 
   private static String number(long value) {

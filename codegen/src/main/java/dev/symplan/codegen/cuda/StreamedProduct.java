@@ -50,8 +50,6 @@ final class StreamedProduct {
     return (dtype == DType.BF16 || dtype == DType.F16)
         && product.scales().isEmpty()
         && product.batches() == 1
-        && product.alpha() == 1
-        && product.beta() == 0
         && product.columns() <= MAX_VECTORS
         && product.inner() % StreamedKernel.INNER == 0
         && product.rows() * product.inner() >= MIN_ELEMENTS
@@ -60,7 +58,10 @@ final class StreamedProduct {
         && !product.right().transposed()
         && !product.result().transposed()
         && isAligned(product.left())
-        && isAligned(product.right());
+        && isAligned(product.right())
+        // A thread reads an element of the addend right before it writes the result's.
+        && (product.addend().equals(product.result())
+            || StreamedKernel.addend(product).isApart(written(product)));
   }
 
   /** Whether all rows begin at multiples of 16 bytes. */
@@ -100,11 +101,14 @@ final class StreamedProduct {
   }
 
   private static Stream<Memory> read(Product product) {
-    return Stream.concat(
-        Stream.of(
-            StreamedKernel.memory(product.left(), product.rows(), product.inner()),
-            StreamedKernel.memory(product.right(), product.columns(), product.inner())),
-        product.bias().map(at -> StreamedKernel.bias(product, at)).stream());
+    var read = Stream.<Memory>builder();
+    read.add(StreamedKernel.memory(product.left(), product.rows(), product.inner()));
+    read.add(StreamedKernel.memory(product.right(), product.columns(), product.inner()));
+    if (product.beta() != 0) {
+      read.add(StreamedKernel.addend(product));
+    }
+    product.bias().ifPresent(at -> read.add(StreamedKernel.bias(product, at)));
+    return read.build();
   }
 
   private static Memory written(Product product) {

@@ -74,6 +74,24 @@ class ProductJoiningTest {
     return product(name, weights(weights), X, Optional.empty(), result, ROWS);
   }
 
+  private static Product added(Product to, long addend) {
+    return new Product(
+        to.stream(),
+        to.rows(),
+        to.columns(),
+        to.inner(),
+        1,
+        1,
+        to.left(),
+        to.right(),
+        new Matrix(local(addend), DType.BF16, false, to.rows(), 0),
+        to.bias(),
+        to.result(),
+        1,
+        Optional.empty(),
+        to.label());
+  }
+
   private static TensorRef ref(long offset) {
     return new TensorRef(
         ArenaKind.LOCAL, 0, offset, TensorType.contiguous(DType.BF16, VECTORS, ROWS));
@@ -148,7 +166,17 @@ class ProductJoiningTest {
 
   /** A launch must not read what its other blocks write. */
   @ParameterizedTest
-  @CsvSource({"x", "weights", "bias", "result", "last byte of x", "stream", "rows", "inner"})
+  @CsvSource({
+    "x",
+    "weights",
+    "bias",
+    "addend",
+    "result",
+    "last byte of x",
+    "stream",
+    "rows",
+    "inner"
+  })
   void productsStayApart(String why) {
     var one = product("a", weights(0), X, Optional.of(local(OUT)), GATE, ROWS);
     var other =
@@ -156,6 +184,7 @@ class ProductJoiningTest {
           case "x" -> product("b", weights(1), GATE, Optional.empty(), UP, ROWS);
           case "weights" -> product("b", local(GATE), X, Optional.empty(), UP, ROWS);
           case "bias" -> product("b", weights(1), X, Optional.empty(), OUT + 2 * ROWS - 2, ROWS);
+          case "addend" -> added(product("b", 1, UP), GATE + RESULT - 2);
           case "result" -> product("b", weights(1), X, Optional.empty(), GATE + RESULT - 2, ROWS);
           case "last byte of x" -> product("b", weights(1), X, Optional.empty(), INPUT - 2, ROWS);
           // Alone, it adds up in another order.
@@ -184,6 +213,14 @@ class ProductJoiningTest {
     var steps = why.equals("stream") ? join(one, mark, other) : join(one, other);
     assertThat(steps).filteredOn(Launch.class::isInstance).hasSize(2);
     assertThat(steps).filteredOn(Launch.class::isInstance).allMatch(step -> shares(step).isEmpty());
+  }
+
+  /** Blocks may read an addend that others have overwritten, unless it is just where they write. */
+  @Test
+  void addendsAreApartFromTheirResultsOrTheSame() {
+    assertThat(join(added(product("a", 0, GATE), GATE))).hasOnlyElementsOfType(Launch.class);
+    assertThat(join(added(product("a", 0, GATE), UP))).hasOnlyElementsOfType(Launch.class);
+    assertThat(join(added(product("a", 0, GATE), GATE + 2))).hasOnlyElementsOfType(Product.class);
   }
 
   @Test

@@ -564,11 +564,15 @@ final class LocalPrograms {
   private static String few(String dtype, int tokens, int rows, int columns) {
     return """
     graph version 1
-    graph t(x: %1$s[%2$s, %4$s], w: %1$s[%3$s, %4$s], b: %1$s[%3$s]) {
+    graph t(x: %1$s[%2$s, %4$s], w: %1$s[%3$s, %4$s], b: %1$s[%3$s], c: %1$s[%2$s, %3$s]) {
       t = aten::permute(w, [1, 0])
       m = aten::mm(x, t)
       n = aten::addmm(b, x, t)
-      return m, n
+      o = aten::addmm(c, x, t)
+      p = aten::addmm(c, x, t, beta=-0.5, alpha=2)
+      e = aten::neg(c)
+      q = aten::addmm(e, x, t)
+      return m, n, o, p, q
     }
     """
         .formatted(dtype, tokens, rows, columns);
@@ -577,10 +581,13 @@ final class LocalPrograms {
   /** Products of one input that become one launch, and what computes with two of them. */
   static List<String> joinedProducts() {
     return List.of(
-        gated("bf16", 9, 6150, 256, "prims::convert_element_type(e, torch.bfloat16)", "n"),
-        gated("f16", 16, 6144, 256, "prims::convert_element_type(e, torch.float16)", "n"),
+        gated(
+            "bf16", 9, 6150, 256, "b, x, j", "prims::convert_element_type(e, torch.bfloat16)", "n"),
+        gated(
+            "f16", 16, 6144, 256, "b, x, j", "prims::convert_element_type(e, torch.float16)", "n"),
+        gated("bf16", 2, 6150, 256, "r, x, j, beta=0.5", "aten::mul.Tensor(e, m)", "n"),
         // The result is computed in f32, from a product that is also returned.
-        gated("bf16", 3, 6160, 256, "aten::add.Tensor(e, m)", "m"),
+        gated("bf16", 3, 6160, 256, "b, x, j", "aten::add.Tensor(e, m)", "m"),
         """
         graph version 1
         graph t(x: bf16[7, 1152], w: bf16[2048, 1152], u: bf16[1030, 1152], v: bf16[1024, 1200], b: bf16[1030]) {
@@ -610,23 +617,23 @@ final class LocalPrograms {
   }
 
   private static String gated(
-      String dtype, int tokens, int rows, int columns, String last, String factor) {
+      String dtype, int tokens, int rows, int columns, String added, String last, String factor) {
     return """
     graph version 1
-    graph t(x: %1$s[%2$s, %4$s], w: %1$s[%3$s, %4$s], v: %1$s[%3$s, %4$s], b: %1$s[%3$s]) {
+    graph t(x: %1$s[%2$s, %4$s], w: %1$s[%3$s, %4$s], v: %1$s[%3$s, %4$s], b: %1$s[%3$s], r: %1$s[%2$s, %3$s]) {
       i = aten::permute(w, [1, 0])
       j = aten::permute(v, [1, 0])
       m = aten::mm(x, i)
-      n = aten::addmm(b, x, j)
+      n = aten::addmm(%5$s)
       c = prims::convert_element_type(m, torch.float32)
       d = aten::sigmoid(c)
       e = aten::mul.Tensor(c, d)
-      f = %5$s
+      f = %6$s
       g = aten::mul.Tensor(f, n)
-      return g, %6$s
+      return g, %7$s
     }
     """
-        .formatted(dtype, tokens, rows, columns, last, factor);
+        .formatted(dtype, tokens, rows, columns, added, last, factor);
   }
 
   static List<String> products() {

@@ -254,8 +254,10 @@ class EmulatedProgramsTest {
     var executables = texts.stream().map(LocalPrograms::plan).map(Lowering::lower).toList();
     var joined = EmulatedSession.open(executables);
     var apart = EmulatedSession.openOneByOne(executables);
-    assertThat(joined.stream().map(EmulatedSession::launches)).containsExactly(1L, 1L, 1L, 2L, 3L);
-    assertThat(apart.stream().map(EmulatedSession::launches)).containsExactly(3L, 3L, 3L, 4L, 3L);
+    assertThat(joined.stream().map(EmulatedSession::launches))
+        .containsExactly(1L, 1L, 1L, 1L, 2L, 3L);
+    assertThat(apart.stream().map(EmulatedSession::launches))
+        .containsExactly(3L, 3L, 3L, 3L, 4L, 3L);
     for (int i = 0; i < texts.size(); i++) {
       LocalPrograms.fill(joined.get(i), i);
       LocalPrograms.fill(apart.get(i), i);
