@@ -106,6 +106,9 @@ public final class Parallel {
   /** {@return the lists for ranges of {@code count} items, one after the other} */
   public static <T> ImmutableList<T> concat(int count, Part<List<T>> work) {
     var parts = parts(count, work);
+    if (parts.size() == 1) {
+      return ImmutableList.copyOf(parts.getFirst());
+    }
     int size = parts.stream().mapToInt(List::size).sum();
     var all = ImmutableList.<T>builderWithExpectedSize(size);
     parts.forEach(all::addAll);
@@ -114,7 +117,15 @@ public final class Parallel {
 
   /** {@return what a function makes of each of {@code count} items} */
   public static <T> ImmutableList<T> map(int count, IntFunction<T> function) {
-    return concat(count, (from, to) -> IntStream.range(from, to).mapToObj(function).toList());
+    return concat(
+        count,
+        (from, to) -> {
+          var made = ImmutableList.<T>builderWithExpectedSize(to - from);
+          for (int i = from; i < to; i++) {
+            made.add(function.apply(i));
+          }
+          return made.build();
+        });
   }
 
   /** {@return those items that meet a condition, in their order} */

@@ -182,7 +182,7 @@ public final class Aliases {
 
   /** {@return whether the value is all of its storage} */
   public boolean isWhole(Value value) {
-    return offset(value) == 0 && value.tensor().storageBytes() == of(value).bytes();
+    return offset(value) == 0 && bytesOf[value.id()] == of(value).bytes();
   }
 
   /** {@return whether an op does nothing at run time: its results are views} */
