@@ -8,6 +8,7 @@ import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -65,6 +66,13 @@ class FoldMasksTest {
         .doesNotContain("arange", "m =");
   }
 
+  /** It has more elements than fit an array. */
+  @Test
+  void longMask() {
+    assertThat(attended("bf16", 50000, 50000, "m = aten::le.Tensor(col, row)"))
+        .contains("o = aten::scaled_dot_product_attention(q, k, v, None, 0.0, True)");
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -73,6 +81,8 @@ class FoldMasksTest {
           all true            | m = aten::ones([32, 48], dtype=torch.bool)
           all zero            | m = aten::zeros([1, 1, 32, 48])
           broadcast           | m = aten::ge.Scalar(col, 0)
+          negative numbers    | a = aten::le.Tensor(col, row); b = aten::_to_copy(a, dtype=torch.int64); c = aten::mul.Scalar(b, 2); d = aten::sub.Scalar(c, 1); z = aten::sub.Tensor(col, col); m = aten::logical_or(d, z)
+          sums of bools       | a = aten::ge.Scalar(col, 0); b = aten::add.Tensor(a, a); m = aten::eq.Tensor(b, a)
           where nothing is    | a = aten::lt.Scalar(col, 0); m = aten::where.ScalarOther(a, -inf, 0.0)
           """)
   void masksThatHideNothing(String name, String mask) {
@@ -94,6 +104,7 @@ class FoldMasksTest {
           a window            | 32 | a = aten::le.Tensor(col, row); s = aten::sub.Tensor(row, col); b = aten::lt.Scalar(s, 31); m = aten::bitwise_and.Tensor(a, b)
           not low enough      | 32 | a = aten::le.Tensor(col, row); m = aten::where.ScalarOther(a, 0.0, -1000.0)
           not zero            | 32 | a = aten::le.Tensor(col, row); m = aten::where.ScalarOther(a, 1.0, -inf)
+          rounded first       | 32 | z = aten::full([32, 32], -65504.0, dtype=torch.bfloat16); y = aten::_to_copy(z, dtype=torch.int64); a = aten::sub.Tensor(col, row); b = aten::le.Scalar(a, 0); w = aten::eq.Scalar(y, -65504); m = aten::bitwise_and.Tensor(b, w)
           not for every row   | 32 | a = aten::le.Scalar(col, 4); m = aten::expand(a, [32, 32])
           given               | 32 | m = aten::logical_not(x)
           partly given        | 32 | a = aten::le.Tensor(col, row); m = aten::bitwise_and.Tensor(a, x)

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /** Masks that the compiler finds out about are as the host computes them. */
@@ -32,7 +33,7 @@ class ConstantElementsTest {
     Maker(long seed) {
       this.random = new Random(seed);
       this.rows = 1 + random.nextInt(9);
-      this.columns = 1 + random.nextInt(9);
+      this.columns = 1 + random.nextInt(random.nextBoolean() ? 9 : 70);
     }
 
     private String line(String op) {
@@ -68,7 +69,7 @@ class ConstantElementsTest {
     }
 
     private void step() {
-      switch (random.nextInt(12)) {
+      switch (random.nextInt(16)) {
         case 0, 1 ->
             bools.add(
                 line(
@@ -117,6 +118,34 @@ class ConstantElementsTest {
           numbers.add(
               line("index.Tensor(%s, [%s, %s])".formatted(numbers.getFirst(), places, places)));
         }
+        case 12 -> {
+          // From the end to the beginning, or all by negative indices.
+          var places =
+              random.nextBoolean()
+                  ? line("arange.start_step(%s, -1, -1)".formatted(columns - 1))
+                  : line("arange.start_step(%s, 0, 1)".formatted(-columns));
+          var first = line("full([%s, 1], -1)".formatted(rows));
+          numbers.add(
+              line("index.Tensor(%s, [%s, %s])".formatted(numbers.getFirst(), first, places)));
+        }
+        case 13 ->
+            bools.add(
+                line(
+                    "%s(%s, %s)"
+                        .formatted(
+                            one("logical_and", "logical_or"),
+                            any(random.nextBoolean() ? bools : numbers),
+                            any(numbers))));
+        case 14 ->
+            bools.add(
+                line(
+                    "%s.Tensor(%s, %s)"
+                        .formatted(one("add", "mul", "eq", "le"), any(bools), any(bools))));
+        case 15 ->
+            numbers.add(
+                line(
+                    "_to_copy(%s, dtype=torch.%s)"
+                        .formatted(any(bools), one("int64", "int32", "float32", "float16"))));
         default -> throw new IllegalStateException();
       }
     }
@@ -132,7 +161,10 @@ class ConstantElementsTest {
       var rows = new ArrayList<double[]>();
       boolean all =
           new ConstantElements(graph, Aliases.of(graph))
-              .all(graph.outputValues().getFirst(), (_, row) -> rows.add(row.clone()));
+              .all(
+                  graph.outputValues().getFirst(),
+                  (_, row) ->
+                      rows.add(IntStream.range(0, row.length()).mapToDouble(row::get).toArray()));
       if (all) {
         known++;
         var type = expected.type();

@@ -3,10 +3,10 @@ package dev.symplan.planner.pass.analysis;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.LongStream;
 
 /**
  * The elements of tensors that depend on no input, such as masks, as {@link ConstantOps} evaluates
@@ -17,12 +17,15 @@ public final class ConstantElements {
   /** Shorter tensors are held, so that any op can read them in any order. */
   private static final long MAX_HELD = 1 << 20;
 
-  /** Longer tensors are not evaluated: that would take longer than the rest of compiling. */
-  private static final long MAX_ELEMENTS = 1L << 28;
+  /** Longer tensors are not evaluated. */
+  private static final long MAX_ELEMENTS = 1L << 36;
+
+  /** Runs of all rows that are evaluated: more would take longer than the rest of compiling. */
+  private static final long MAX_RUNS = 1L << 24;
 
   /** Reads elements as they lie in memory. */
   private interface Source {
-    void read(long from, long step, double[] into, int count);
+    Runs read(long from, long step, int count);
   }
 
   private final Aliases aliases;
@@ -31,6 +34,8 @@ public final class ConstantElements {
 
   /** By storage, whether an op may write into it. */
   private final boolean[] written;
+
+  private long runs = 0;
 
   public ConstantElements(Graph graph, Aliases aliases) {
     this.graph = graph;
@@ -52,7 +57,7 @@ public final class ConstantElements {
      * @param row the number of the row, in the order of indices
      * @param elements of the row; a bool is 1 or 0
      */
-    boolean visit(long row, double[] elements);
+    boolean visit(long row, Runs elements);
   }
 
   /**
@@ -67,18 +72,24 @@ public final class ConstantElements {
     }
     try {
       var rows = reader(tensor, type);
-      var elements = new double[Math.toIntExact(type.size(type.rank() - 1))];
-      long count = type.numel() / elements.length;
+      long count = type.numel() / type.size(type.rank() - 1);
       for (long row = 0; row < count; row++) {
-        rows.row(row, elements);
-        if (!visitor.visit(row, elements)) {
+        if (!visitor.visit(row, counted(rows.row(row)))) {
           return false;
         }
       }
       return true;
-    } catch (UnknownElements e) {
+    } catch (UnknownElements | ArithmeticException e) {
       return false;
     }
+  }
+
+  private Runs counted(Runs row) {
+    runs += row.count();
+    if (runs > MAX_RUNS) {
+      throw new UnknownElements();
+    }
+    return row;
   }
 
   /** {@return a reader of a tensor's rows as it is broadcast to a shape} */
@@ -91,14 +102,15 @@ public final class ConstantElements {
       strides[rank - type.rank() + dim] = type.size(dim) == 1 ? 0 : type.stride(dim);
     }
     long begin = aliases.offset(value) / type.dtype().bytes();
-    return (row, into) -> {
+    int length = ConstantOps.lastSize(shape);
+    return row -> {
       long at = begin;
       long left = row;
       for (int dim = rank - 2; dim >= 0; dim--) {
         at += left % shape.size(dim) * strides[dim];
         left /= shape.size(dim);
       }
-      source.read(at, rank == 0 ? 0 : strides[rank - 1], into, into.length);
+      return source.read(at, rank == 0 ? 0 : strides[rank - 1], length);
     };
   }
 
@@ -127,7 +139,7 @@ public final class ConstantElements {
     try {
       var type = value.tensor();
       var rows = new ConstantOps(this).rows(graph.ops().get(storage.def()), type);
-      int length = Math.toIntExact(type.rank() == 0 ? 1 : type.size(type.rank() - 1));
+      int length = ConstantOps.lastSize(type);
       return Optional.of(
           type.numel() <= MAX_HELD ? held(rows, type.numel(), length) : rowwise(rows, length));
     } catch (UnknownElements | ArithmeticException e) {
@@ -135,58 +147,44 @@ public final class ConstantElements {
     }
   }
 
-  private static Source held(RowFunction rows, long numel, int length) {
-    var all = new double[(int) numel];
-    var row = new double[length];
-    for (int i = 0; i < (length == 0 ? 0 : numel / length); i++) {
-      rows.row(i, row);
-      System.arraycopy(row, 0, all, i * length, length);
-    }
-    return (from, step, into, count) -> pick(all, (int) from, step, into, count);
+  private Source held(RowFunction rows, long numel, int length) {
+    var all = joined(rows, numel, length);
+    return (from, step, count) -> all.slice((int) from, (int) step, count);
   }
 
-  private static Source rowwise(RowFunction rows, int length) {
-    var row = new double[length];
-    var last = new long[] {-1};
-    return (from, step, into, count) -> {
-      int column = (int) (from % length);
-      if (step != 0 && column + (count - 1) * step >= length) {
-        throw new UnknownElements();
+  private Runs joined(RowFunction rows, long numel, int length) {
+    return Runs.join(
+        LongStream.range(0, length == 0 ? 0 : numel / length)
+            .mapToObj(row -> counted(rows.row(row)))
+            .toList());
+  }
+
+  private Source rowwise(RowFunction rows, int length) {
+    return new Source() {
+      private long last = -1;
+      private Runs row = Runs.of(0, 0);
+
+      @Override
+      public Runs read(long from, long step, int count) {
+        int column = (int) (from % length);
+        if (step != 0 && column + (count - 1) * step >= length) {
+          throw new UnknownElements();
+        }
+        if (last != from / length) {
+          last = from / length;
+          row = counted(rows.row(last));
+        }
+        return row.slice(column, (int) step, count);
       }
-      if (last[0] != from / length) {
-        rows.row(from / length, row);
-        last[0] = from / length;
-      }
-      pick(row, column, step, into, count);
     };
   }
 
-  private static void pick(double[] all, int from, long step, double[] into, int count) {
-    if (step == 1) {
-      System.arraycopy(all, from, into, 0, count);
-    } else if (step == 0 && count > 0) {
-      Arrays.fill(into, 0, count, all[from]);
-    } else {
-      for (int i = 0; i < count; i++) {
-        into[i] = all[(int) (from + i * step)];
-      }
-    }
-  }
-
-  /** {@return all elements of a tensor that is not long} */
-  double[] held(Value value) {
+  /** {@return all elements of a tensor that is not long, as they are in a contiguous one} */
+  Runs held(Value value) {
     var type = value.tensor();
     if (type.numel() > MAX_HELD) {
       throw new UnknownElements();
     }
-    int length = ConstantOps.lastSize(type);
-    var rows = reader(value, type);
-    var all = new double[(int) type.numel()];
-    var row = new double[length];
-    for (int i = 0; i < (length == 0 ? 0 : all.length / length); i++) {
-      rows.row(i, row);
-      System.arraycopy(row, 0, all, i * length, length);
-    }
-    return all;
+    return joined(reader(value, type), type.numel(), ConstantOps.lastSize(type));
   }
 }

@@ -7,9 +7,12 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
-import java.util.Arrays;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.DoubleBinaryOperator;
 import java.util.function.DoubleUnaryOperator;
+import java.util.function.IntToDoubleFunction;
+import java.util.stream.Stream;
 
 /**
  * Evaluates ops that make masks, and only where that is exact: bools, integers up to 2^53, and of
@@ -20,11 +23,20 @@ import java.util.function.DoubleUnaryOperator;
  */
 record ConstantOps(ConstantElements operands) {
 
-  /** The largest integer up to which a double holds all. */
-  private static final double MAX_EXACT = 1L << 53;
-
   /** The largest finite {@code float16}: floats as large only have to stay large. */
   private static final double MIN_LARGE = 65504;
+
+  /** The largest finite number of each type that masks have. */
+  private static final ImmutableMap<DType, Double> LARGEST =
+      ImmutableMap.of(
+          DType.F64,
+          Double.MAX_VALUE,
+          DType.F32,
+          (double) Float.MAX_VALUE,
+          DType.BF16,
+          0x1.FEp127,
+          DType.F16,
+          MIN_LARGE);
 
   /** Whether each comparison holds: a bit for less (1), for equal (2) and for greater (4). */
   private static final ImmutableMap<String, Integer> COMPARISONS =
@@ -32,14 +44,10 @@ record ConstantOps(ConstantElements operands) {
 
   private static final ImmutableMap<String, DoubleBinaryOperator> OF_BOOLS =
       ImmutableMap.of(
-          "bitwise_and",
-          (a, b) -> a * b,
-          "bitwise_or",
-          Math::max,
-          "logical_and",
-          (a, b) -> a * b,
-          "logical_or",
-          Math::max);
+          "bitwise_and", (a, b) -> a * b,
+          "bitwise_or", Math::max,
+          "logical_and", (a, b) -> bool(a != 0 && b != 0),
+          "logical_or", (a, b) -> bool(a != 0 || b != 0));
 
   private static final ImmutableMap<String, DoubleBinaryOperator> OF_NUMBERS =
       ImmutableMap.of("add", Double::sum, "sub", (a, b) -> a - b, "mul", (a, b) -> a * b);
@@ -62,38 +70,35 @@ record ConstantOps(ConstantElements operands) {
     var plain = name.name();
     if (FILLS.containsKey(plain)) {
       double value = FILLS.get(plain);
-      return (_, into) -> Arrays.fill(into, value);
+      return constant(type, value);
     }
     if (COMPARISONS.containsKey(plain)) {
       return compared(op, type, COMPARISONS.get(plain));
     }
     if (OF_BOOLS.containsKey(plain) && type.dtype() == DType.BOOL) {
-      return ofTwo(op, type, OF_BOOLS.get(plain), false);
+      return ofTwo(op, type, OF_BOOLS.get(plain));
     }
     if (OF_NUMBERS.containsKey(plain)
         && (!call.schema().hasParam("alpha") || call.number("alpha") == 1)) {
-      var function = OF_NUMBERS.get(plain);
-      return type.dtype().isFloat()
-          ? ofTwo(op, type, (a, b) -> plain(function.applyAsDouble(a, b)), false)
-          : ofTwo(op, type, function, true);
+      return ofNumbers(op, type, OF_NUMBERS.get(plain));
     }
     if (COPIES.contains(plain)) {
-      var param = call.schema().params().getFirst().name();
-      return ofOne(call.value(param), type, conversion(type.dtype()));
+      var given = call.value(call.schema().params().getFirst().name());
+      return converted(operands.reader(given, type), given.tensor().dtype(), type.dtype());
     }
     return switch (plain) {
       case "full", "full_like", "scalar_tensor" -> {
         double value =
-            conversion(type.dtype())
+            conversion(type.dtype(), type.dtype())
                 .applyAsDouble(call.number(plain.equals("scalar_tensor") ? "s" : "fill_value"));
-        yield (_, into) -> Arrays.fill(into, value);
+        yield constant(type, value);
       }
       case "iota", "arange" -> counting(op, type);
       case "logical_not", "bitwise_not" -> {
         if (call.tensor("self").dtype() != DType.BOOL) {
           throw new UnknownElements();
         }
-        yield ofOne(call.value("self"), type, a -> 1 - a);
+        yield ofOne(call.value("self"), type, each(a -> 1 - a));
       }
       case "where" -> choice(op, type);
       case "masked_fill" -> maskedFill(op, type);
@@ -105,43 +110,56 @@ record ConstantOps(ConstantElements operands) {
     };
   }
 
+  private static RowFunction constant(TensorType type, double value) {
+    var row = Runs.of(lastSize(type), value);
+    return _ -> row;
+  }
+
   private static double bool(boolean value) {
     return value ? 1 : 0;
   }
 
   /** An integer that a double does not hold exactly is not known. */
   private static double exact(double value) {
-    if (Math.abs(value) <= MAX_EXACT) {
+    if (Math.abs(value) <= Runs.MAX_EXACT) {
       return value;
     }
     throw new UnknownElements();
   }
 
-  /** Of floats, those are known that masks have and that no type rounds to something else. */
-  private static double plain(double value) {
-    if (value == 0 || value == 1 || value == -1 || Math.abs(value) >= MIN_LARGE) {
+  /**
+   * Of floats, those are known that masks have and that no type rounds to something else, and large
+   * ones, which may become infinite.
+   */
+  private static double plain(DType dtype, double value) {
+    if (value == 0 || value == 1 || value == -1) {
       return value;
     }
-    throw new UnknownElements();
+    var largest = LARGEST.get(dtype);
+    if (largest == null || !(Math.abs(value) >= MIN_LARGE)) {
+      throw new UnknownElements();
+    }
+    return Math.abs(value) <= largest ? value : Math.copySign(Double.POSITIVE_INFINITY, value);
   }
 
-  private static DoubleUnaryOperator conversion(DType dtype) {
-    if (dtype == DType.BOOL) {
+  /** Of elements that are exact in the first type, or large. */
+  private static DoubleUnaryOperator conversion(DType from, DType to) {
+    if (to == DType.BOOL) {
       return a -> bool(a != 0);
     }
-    if (dtype.isFloat()) {
-      return ConstantOps::plain;
+    if (to.isFloat()) {
+      return a -> plain(to, a);
     }
-    if (dtype == DType.I64 || dtype == DType.I32) {
-      return a -> {
-        double whole = a < 0 ? Math.ceil(a) : Math.floor(a);
-        if (Math.abs(whole) > (dtype == DType.I64 ? MAX_EXACT : Integer.MAX_VALUE)) {
-          throw new UnknownElements();
-        }
-        return whole;
-      };
+    if (to == DType.I64 || to == DType.I32) {
+      double max = maxInteger(from, to);
+      return a -> upTo(max, a < 0 ? Math.ceil(a) : Math.floor(a));
     }
     throw new UnknownElements();
+  }
+
+  /** How large integers are known that elements of a type are converted to. */
+  private static double maxInteger(DType from, DType to) {
+    return from.isFloat() ? 1 : to == DType.I32 ? Integer.MAX_VALUE : Runs.MAX_EXACT;
   }
 
   private RowFunction operand(Op op, String param, TensorType shape) {
@@ -149,7 +167,7 @@ record ConstantOps(ConstantElements operands) {
       case Arg.Ref(var value) when value.isTensor() -> operands.reader(value, shape);
       case Arg.Literal literal -> {
         double number = literal.number().orElseThrow(UnknownElements::new).doubleValue();
-        yield (_, into) -> Arrays.fill(into, number);
+        yield constant(shape, number);
       }
       case Arg.Ref _, Arg.Seq _ -> throw new UnknownElements();
     };
@@ -161,57 +179,150 @@ record ConstantOps(ConstantElements operands) {
         .anyMatch(value -> value.isTensor() && value.tensor().dtype().isFloat())) {
       throw new UnknownElements();
     }
-    var left = operand(op, "self", type);
-    var right = operand(op, "other", type);
-    var other = new double[lastSize(type)];
-    return (row, into) -> {
-      left.row(row, into);
-      right.row(row, other);
-      for (int i = 0; i < into.length; i++) {
-        double a = into[i];
-        double b = other[i];
-        if (!(Math.abs(a) <= MAX_EXACT && Math.abs(b) <= MAX_EXACT)) {
-          throw new UnknownElements();
-        }
-        into[i] = holds >> (a < b ? 0 : a == b ? 1 : 2) & 1;
-      }
-    };
+    return joint(
+        op,
+        type,
+        (made, count, a, by, b, otherBy) -> compare(made, count, a, by, b, otherBy, holds));
   }
 
   /**
-   * @param exactly whether integers and bools are added up
+   * Of two runs, one is greater from some element on, and they are equal before that at most once.
    */
-  private RowFunction ofTwo(
-      Op op, TensorType type, DoubleBinaryOperator function, boolean exactly) {
-    var dtype = type.dtype();
-    if (!dtype.isFloat() && dtype != DType.BOOL && dtype != DType.I64 && dtype != DType.I32) {
-      throw new UnknownElements();
+  private static void compare(
+      Runs.Builder made,
+      int count,
+      double first,
+      double step,
+      double otherFirst,
+      double otherStep,
+      int holds) {
+    checkUpTo(Runs.MAX_EXACT, count, first, step);
+    checkUpTo(Runs.MAX_EXACT, count, otherFirst, otherStep);
+    // The difference is rounded, but its sign is exact.
+    IntToDoubleFunction difference = i -> first + i * step - (otherFirst + i * otherStep);
+    int at = 0;
+    while (at < count) {
+      double sign = Math.signum(difference.applyAsDouble(at));
+      int end = endOf(sign, difference, at, count);
+      made.add(end - at, holds >> (1 + (int) sign) & 1, 0);
+      at = end;
     }
-    var left = operand(op, "self", type);
-    var right = operand(op, "other", type);
-    var other = new double[lastSize(type)];
-    double max =
-        dtype == DType.I32 ? Integer.MAX_VALUE : exactly ? MAX_EXACT : Double.POSITIVE_INFINITY;
-    return (row, into) -> {
-      left.row(row, into);
-      right.row(row, other);
-      if (exactly) {
-        checkUpTo(MAX_EXACT, into);
-        checkUpTo(MAX_EXACT, other);
+  }
+
+  /** {@return up to where the sign of what only rises, or only falls, is the same} */
+  private static int endOf(double sign, IntToDoubleFunction values, int begin, int count) {
+    int same = begin;
+    int end = count;
+    while (end - same > 1) {
+      int middle = (same + end) >>> 1;
+      if (Math.signum(values.applyAsDouble(middle)) == sign) {
+        same = middle;
+      } else {
+        end = middle;
       }
-      for (int i = 0; i < into.length; i++) {
-        into[i] = function.applyAsDouble(into[i], other[i]);
-      }
-      checkUpTo(max, into);
+    }
+    return end;
+  }
+
+  /** Makes elements from those of two runs. */
+  private interface OfRuns {
+    void make(
+        Runs.Builder made,
+        int count,
+        double first,
+        double step,
+        double otherFirst,
+        double otherStep);
+  }
+
+  private RowFunction joint(Op op, TensorType type, OfRuns function) {
+    return joint(operand(op, "self", type), operand(op, "other", type), function);
+  }
+
+  private static RowFunction joint(RowFunction left, RowFunction right, OfRuns function) {
+    return row -> {
+      var made = new Runs.Builder();
+      left.row(row)
+          .forEach(
+              right.row(row),
+              (count, a, by, b, otherBy) -> function.make(made, count, a, by, b, otherBy));
+      return made.build();
     };
   }
 
-  private static void checkUpTo(double max, double[] row) {
-    for (double value : row) {
-      if (!(Math.abs(value) <= max)) {
-        throw new UnknownElements();
+  private RowFunction ofTwo(Op op, TensorType type, DoubleBinaryOperator function) {
+    return joint(op, type, each(function));
+  }
+
+  /** Each element by itself, or one for all that are the same. */
+  private static OfRuns each(DoubleBinaryOperator function) {
+    return (made, count, a, by, b, otherBy) -> {
+      if (by == 0 && otherBy == 0) {
+        made.add(count, function.applyAsDouble(a, b), 0);
+      } else {
+        for (int i = 0; i < count; i++) {
+          made.add(1, function.applyAsDouble(a + i * by, b + i * otherBy), 0);
+        }
       }
+    };
+  }
+
+  private RowFunction ofNumbers(Op op, TensorType type, DoubleBinaryOperator function) {
+    var dtype = type.dtype();
+    if (dtype == DType.I64 || dtype == DType.I32) {
+      return ofIntegers(op, type, function);
     }
+    if (dtype == DType.BOOL) {
+      return ofTwo(op, type, (a, b) -> bool(function.applyAsDouble(a, b) != 0));
+    }
+    return ofTwo(
+        op,
+        type,
+        (a, b) -> {
+          double value = plain(dtype, function.applyAsDouble(a, b));
+          // Of what is only known to be large, a sum may leave anything.
+          boolean large = Math.max(Math.abs(a), Math.abs(b)) >= MIN_LARGE;
+          if (large && Math.abs(value) < MIN_LARGE && a != 0 && b != 0) {
+            throw new UnknownElements();
+          }
+          return value;
+        });
+  }
+
+  /** Sums, differences and products of integers, exactly. */
+  private RowFunction ofIntegers(Op op, TensorType type, DoubleBinaryOperator function) {
+    var dtype = type.dtype();
+    double max = dtype == DType.I32 ? Integer.MAX_VALUE : Runs.MAX_EXACT;
+    return joint(
+        op,
+        type,
+        (made, count, a, by, b, otherBy) -> {
+          checkUpTo(Runs.MAX_EXACT, count, a, by);
+          checkUpTo(Runs.MAX_EXACT, count, b, otherBy);
+          double first = function.applyAsDouble(a, b);
+          double second = function.applyAsDouble(a + by, b + otherBy);
+          double third = function.applyAsDouble(a + 2 * by, b + 2 * otherBy);
+          // A product of two runs with steps has none.
+          if (third - second == second - first) {
+            checkUpTo(max, count, first, second - first);
+            made.add(count, first, second - first);
+          } else {
+            each((x, y) -> upTo(max, function.applyAsDouble(x, y)))
+                .make(made, count, a, by, b, otherBy);
+          }
+        });
+  }
+
+  private static double upTo(double max, double value) {
+    if (Math.abs(value) <= max) {
+      return value;
+    }
+    throw new UnknownElements();
+  }
+
+  private static void checkUpTo(double max, int count, double first, double step) {
+    upTo(max, first);
+    upTo(max, first + (count - 1) * step);
   }
 
   /** {@return the length of a row} */
@@ -219,14 +330,49 @@ record ConstantOps(ConstantElements operands) {
     return type.rank() == 0 ? 1 : Math.toIntExact(type.size(type.rank() - 1));
   }
 
-  private RowFunction ofOne(Value value, TensorType type, DoubleUnaryOperator function) {
-    var rows = operands.reader(value, type);
-    return (row, into) -> {
-      rows.row(row, into);
-      for (int i = 0; i < into.length; i++) {
-        into[i] = function.applyAsDouble(into[i]);
+  /** Makes elements from those of a run. */
+  private interface OfRun {
+    void make(Runs.Builder made, int count, double first, double step);
+  }
+
+  private RowFunction ofOne(Value value, TensorType type, OfRun function) {
+    return made(operands.reader(value, type), function);
+  }
+
+  private static RowFunction made(RowFunction rows, OfRun function) {
+    return row -> {
+      var made = new Runs.Builder();
+      rows.row(row).forEach((count, first, step) -> function.make(made, count, first, step));
+      return made.build();
+    };
+  }
+
+  private static OfRun each(DoubleUnaryOperator function) {
+    return (made, count, first, step) -> {
+      if (step == 0) {
+        made.add(count, function.applyAsDouble(first), 0);
+      } else {
+        for (int i = 0; i < count; i++) {
+          made.add(1, function.applyAsDouble(first + i * step), 0);
+        }
       }
     };
+  }
+
+  /** Runs stay runs where numbers stay what they are. */
+  private static RowFunction converted(RowFunction rows, DType from, DType to) {
+    var conversion = conversion(from, to);
+    boolean keeps = to == DType.I64 || to == DType.I32;
+    return made(
+        rows,
+        (made, count, first, step) -> {
+          if (keeps && step != 0) {
+            checkUpTo(maxInteger(from, to), count, first, step);
+            made.add(count, first, step);
+          } else {
+            each(conversion).make(made, count, first, step);
+          }
+        });
   }
 
   private static RowFunction counting(Op op, TensorType type) {
@@ -238,36 +384,50 @@ record ConstantOps(ConstantElements operands) {
     long step = call.schema().hasParam("step") ? call.integer("step") : 1;
     exact((double) start);
     exact(start + (double) step * type.numel());
-    return (_, into) -> {
-      for (int i = 0; i < into.length; i++) {
-        into[i] = start + (double) step * i;
-      }
-    };
+    var row = Runs.counting(lastSize(type), start, step);
+    return _ -> row;
   }
 
   private RowFunction choice(Op op, TensorType type) {
-    var condition = operand(op, "condition", type);
-    var yes = operand(op, "self", type);
-    var no = operand(op, "other", type);
-    return chosen(type, condition, yes, no);
+    return chosen(op, type, "condition", "self", "other");
   }
 
   private RowFunction maskedFill(Op op, TensorType type) {
-    return chosen(
-        type, operand(op, "mask", type), operand(op, "value", type), operand(op, "self", type));
+    return chosen(op, type, "mask", "value", "self");
   }
 
-  private static RowFunction chosen(
-      TensorType type, RowFunction condition, RowFunction yes, RowFunction no) {
-    var chosen = new double[lastSize(type)];
-    var other = new double[lastSize(type)];
-    return (row, into) -> {
-      condition.row(row, chosen);
-      yes.row(row, into);
-      no.row(row, other);
-      for (int i = 0; i < into.length; i++) {
-        into[i] = chosen[i] != 0 ? into[i] : other[i];
-      }
+  private RowFunction chosen(Op op, TensorType type, String condition, String yes, String no) {
+    var rows = chosen(operand(op, condition, type), operand(op, yes, type), operand(op, no, type));
+    boolean fromFloats =
+        Stream.of(yes, no)
+            .anyMatch(
+                param ->
+                    op.arg(param) instanceof Arg.Ref(var value)
+                        && value.isTensor()
+                        && value.tensor().dtype().isFloat());
+    return converted(rows, fromFloats ? DType.F64 : type.dtype(), type.dtype());
+  }
+
+  private static RowFunction chosen(RowFunction condition, RowFunction yes, RowFunction no) {
+    return row -> {
+      var whether = condition.row(row);
+      var these = yes.row(row);
+      var those = no.row(row);
+      var parts = new ArrayList<Runs>();
+      whether.forEach(
+          new Runs.Visitor() {
+            private int at = 0;
+
+            @Override
+            public void see(int count, double first, double step) {
+              if (step != 0) {
+                throw new UnknownElements();
+              }
+              parts.add((first == 0 ? those : these).slice(at, 1, count));
+              at += count;
+            }
+          });
+      return Runs.join(parts);
     };
   }
 
@@ -277,14 +437,15 @@ record ConstantOps(ConstantElements operands) {
     boolean lower = op.def().name().name().equals("tril");
     var rows = operands.reader(call.value("self"), type);
     long height = type.size(type.rank() - 2);
-    return (row, into) -> {
-      rows.row(row, into);
-      long line = row % height + diagonal;
-      for (int i = 0; i < into.length; i++) {
-        if (lower ? i > line : i < line) {
-          into[i] = 0;
-        }
-      }
+    return row -> {
+      var whole = rows.row(row);
+      int length = whole.length();
+      // Where what is kept of a lower triangle ends, or of an upper one begins.
+      int at = (int) Math.clamp(row % height + diagonal + (lower ? 1 : 0), 0L, (long) length);
+      return Runs.join(
+          lower
+              ? List.of(whole.slice(0, 1, at), Runs.of(length - at, 0))
+              : List.of(Runs.of(at, 0), whole.slice(at, 1, length - at)));
     };
   }
 
@@ -296,15 +457,8 @@ record ConstantOps(ConstantElements operands) {
         || items.stream().anyMatch(item -> item.tensor().rank() != type.rank())) {
       throw new UnknownElements();
     }
-    var parts = items.stream().map(operands::held).toList();
-    return (row, into) -> {
-      int at = 0;
-      for (int i = 0; i < parts.size(); i++) {
-        int length = lastSize(items.get(i).tensor());
-        System.arraycopy(parts.get(i), Math.toIntExact(row * length), into, at, length);
-        at += length;
-      }
-    };
+    var parts = items.stream().map(item -> operands.reader(item, item.tensor())).toList();
+    return row -> Runs.join(parts.stream().map(part -> part.row(row)).toList());
   }
 
   /** Sums of integers along the last dimension. */
@@ -318,11 +472,27 @@ record ConstantOps(ConstantElements operands) {
       throw new UnknownElements();
     }
     var rows = operands.reader(self, type);
-    return (row, into) -> {
-      rows.row(row, into);
-      for (int i = 1; i < into.length; i++) {
-        into[i] = exact(into[i] + into[i - 1]);
-      }
+    return row -> {
+      var made = new Runs.Builder();
+      rows.row(row)
+          .forEach(
+              new Runs.Visitor() {
+                private double sum = 0;
+
+                @Override
+                public void see(int count, double first, double step) {
+                  if (step == 0) {
+                    made.add(count, exact(sum + first), first);
+                    sum = exact(sum + first * count);
+                  } else {
+                    for (int i = 0; i < count; i++) {
+                      sum = exact(sum + first + i * step);
+                      made.add(1, sum, 0);
+                    }
+                  }
+                }
+              });
+      return made.build();
     };
   }
 
@@ -332,6 +502,7 @@ record ConstantOps(ConstantElements operands) {
     var self = call.value("self");
     var from = self.tensor();
     if (!(op.arg("indices") instanceof Arg.Seq(var given))
+        || given.isEmpty()
         || given.size() != from.rank()
         || !given.stream()
             .allMatch(
@@ -340,25 +511,41 @@ record ConstantOps(ConstantElements operands) {
       throw new UnknownElements();
     }
     var elements = operands.held(self);
-    var indices =
-        given.stream().map(index -> operands.reader(((Arg.Ref) index).value(), type)).toList();
-    var index = new double[lastSize(type)];
-    return (row, into) -> {
-      Arrays.fill(into, 0);
-      for (int dim = 0; dim < indices.size(); dim++) {
-        indices.get(dim).row(row, index);
-        long size = from.size(dim);
-        for (int i = 0; i < into.length; i++) {
-          double wrapped = index[i] < 0 ? index[i] + size : index[i];
-          if (wrapped < 0 || wrapped >= size) {
-            throw new UnknownElements();
-          }
-          into[i] = into[i] * size + wrapped;
-        }
+    var places = constant(type, 0);
+    for (int dim = 0; dim < given.size(); dim++) {
+      long size = from.size(dim);
+      var index = operands.reader(((Arg.Ref) given.get(dim)).value(), type);
+      var wrapped = made(index, (made, count, first, step) -> wrap(made, count, first, step, size));
+      places =
+          joint(
+              places,
+              wrapped,
+              (made, count, a, by, b, otherBy) ->
+                  made.add(count, a * size + b, by * size + otherBy));
+    }
+    return made(places, (made, count, first, step) -> take(elements, made, count, first, step));
+  }
+
+  /** Negative indices count from the end. */
+  private static void wrap(Runs.Builder made, int count, double first, double step, long size) {
+    double last = first + (count - 1) * step;
+    if (first < -size || last < -size || first >= size || last >= size) {
+      throw new UnknownElements();
+    }
+    if (first < 0 == last < 0) {
+      made.add(count, first < 0 ? first + size : first, step);
+    } else {
+      each(index -> index < 0 ? index + size : index).make(made, count, first, step);
+    }
+  }
+
+  private static void take(Runs elements, Runs.Builder made, int count, double first, double step) {
+    if (step >= 0) {
+      elements.slice((int) first, (int) step, count).forEach(made::add);
+    } else {
+      for (int i = 0; i < count; i++) {
+        made.add(1, elements.get((int) (first + i * step)), 0);
       }
-      for (int i = 0; i < into.length; i++) {
-        into[i] = elements[(int) into[i]];
-      }
-    };
+    }
   }
 }

@@ -14,6 +14,7 @@ import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.ConstantElements;
 import dev.symplan.planner.pass.analysis.GraphCopier;
+import dev.symplan.planner.pass.analysis.Runs;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;
@@ -121,42 +122,33 @@ public final class FoldMasks extends GraphPass {
     }
 
     private Optional<Shape> shape(Use use) {
-      if (elements.all(use.mask(), (_, row) -> seesAll(use.mask(), row, row.length))) {
-        return Optional.of(Shape.HIDES_NOTHING);
-      }
       var type = use.mask().tensor();
       int rank = type.rank();
+      boolean bool = type.dtype() == DType.BOOL;
+      if (elements.all(use.mask(), (_, row) -> seesAll(row, row.length(), bool))) {
+        return Optional.of(Shape.HIDES_NOTHING);
+      }
       boolean whole =
           rank >= 2 && type.size(rank - 2) == use.rows() && type.size(rank - 1) == use.columns();
       return whole
-              && elements.all(
-                  use.mask(), (row, values) -> isCausal(use.mask(), row % use.rows(), values))
+              && elements.all(use.mask(), (row, values) -> isCausal(row % use.rows(), values, bool))
           ? Optional.of(Shape.CAUSAL)
           : Optional.empty();
     }
 
-    private static boolean seesAll(Value mask, double[] row, long count) {
-      double seen = mask.tensor().dtype() == DType.BOOL ? 1 : 0;
-      for (int i = 0; i < Math.min(count, row.length); i++) {
-        if (row[i] != seen) {
-          return false;
-        }
-      }
-      return true;
+    /** Whether none of the first elements hides a score. */
+    private static boolean seesAll(Runs row, int count, boolean bool) {
+      double seen = bool ? 1 : 0;
+      return row.all(0, count, (first, step) -> first == seen && step == 0);
     }
 
-    private static boolean isCausal(Value mask, long line, double[] row) {
-      if (!seesAll(mask, row, line + 1)) {
-        return false;
-      }
-      boolean bool = mask.tensor().dtype() == DType.BOOL;
-      for (long i = line + 1; i < row.length; i++) {
-        double value = row[(int) i];
-        if (bool ? value != 0 : !(value <= HIDDEN)) {
-          return false;
-        }
-      }
-      return true;
+    private static boolean isCausal(long line, Runs row, boolean bool) {
+      int seen = (int) Math.min(line + 1, row.length());
+      return seesAll(row, seen, bool)
+          && row.all(
+              seen,
+              row.length(),
+              (first, step) -> step == 0 && (bool ? first == 0 : first <= HIDDEN));
     }
   }
 }
