@@ -20,11 +20,16 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Warmup;
 
-/** From a graph in memory to its verified plan, for eight ranks, in a warm JVM of 4 GiB. */
+/**
+ * From a graph in memory to its verified plan, for eight ranks, in a warm JVM of 4 GiB, with the
+ * collector and object headers of the launcher.
+ */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.MILLISECONDS)
-@Fork(value = 1, jvmArgsAppend = "-Xmx4g")
+@Fork(
+    value = 1,
+    jvmArgsAppend = {"-Xmx4g", "-XX:+UseSerialGC", "-XX:+UseCompactObjectHeaders"})
 @Warmup(iterations = 5, time = 5)
 @Measurement(iterations = 5, time = 5)
 public class ScaleBenchmark {
