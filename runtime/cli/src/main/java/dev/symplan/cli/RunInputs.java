@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import dev.symplan.ir.Parallel;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.plan.Plan;
@@ -11,7 +12,9 @@ import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.InputNeeds;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Optional;
+import java.util.function.Supplier;
 
 /**
  * Inputs of a run, of a case or else made up from a seed, but for weights: the same for a rank in
@@ -63,26 +66,30 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
     return a.contiguous().memory().mismatch(b.contiguous().memory()) < 0;
   }
 
+  /** On all cores: models have gigabytes of weights. */
   private void makeUp() {
+    var work = new ArrayList<Supplier<HostTensor>>();
     for (int rank : session.localRanks()) {
       for (int i = 0; i < session.inputNames(rank).size(); i++) {
         if (!weights.fill(session, plan, rank, i)) {
           int index = i;
-          session.input(rank, i).ifPresent(tensor -> makeUp(tensor, rank, index));
+          session.input(rank, i).ifPresent(tensor -> work.add(madeUp(tensor, rank, index)));
         }
       }
     }
+    Parallel.all(work);
   }
 
-  private void makeUp(HostTensor tensor, int rank, int index) {
+  /** {@return work that fills a tensor} */
+  private Supplier<HostTensor> madeUp(HostTensor tensor, int rank, int index) {
     var graph = plan.forRank(rank).graph();
     var name = session.inputNames(rank).get(index);
-    SeededInputs.fill(
-        tensor,
-        seed,
-        plan.replicated().contains(name) ? 0 : rank,
-        name,
-        InputNeeds.of(graph, graph.inputs().get(index)));
+    int like = plan.replicated().contains(name) ? 0 : rank;
+    var need = InputNeeds.of(graph, graph.inputs().get(index));
+    return () -> {
+      SeededInputs.fill(tensor, seed, like, name, need);
+      return tensor;
+    };
   }
 
   /**
@@ -99,9 +106,8 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
       return Optional.empty();
     }
     var tensor = HostTensor.allocate(input.tensor());
-    weights
-        .tensor(session.inputNames(rank).get(index), rank)
-        .ifPresentOrElse(tensor::copyFrom, () -> makeUp(tensor, rank, index));
-    return Optional.of(tensor);
+    var given = weights.tensor(session.inputNames(rank).get(index), rank);
+    given.ifPresent(tensor::copyFrom);
+    return Optional.of(given.isPresent() ? tensor : madeUp(tensor, rank, index).get());
   }
 }
