@@ -105,6 +105,8 @@ class FoldMasksTest {
           not low enough      | 32 | a = aten::le.Tensor(col, row); m = aten::where.ScalarOther(a, 0.0, -1000.0)
           not zero            | 32 | a = aten::le.Tensor(col, row); m = aten::where.ScalarOther(a, 1.0, -inf)
           rounded first       | 32 | z = aten::full([32, 32], -65504.0, dtype=torch.bfloat16); y = aten::_to_copy(z, dtype=torch.int64); a = aten::sub.Tensor(col, row); b = aten::le.Scalar(a, 0); w = aten::eq.Scalar(y, -65504); m = aten::bitwise_and.Tensor(b, w)
+          with a float        | 32 | a = aten::sub.Tensor(col, row); m = aten::le.Scalar(a, 0.1)
+          from a fraction     | 32 | n = aten::arange.start_step(0.5, 32, 1, dtype=torch.int64); c = aten::unsqueeze(n, 0); r = aten::unsqueeze(n, 1); m = aten::le.Tensor(c, r)
           not for every row   | 32 | a = aten::le.Scalar(col, 4); m = aten::expand(a, [32, 32])
           given               | 32 | m = aten::logical_not(x)
           partly given        | 32 | a = aten::le.Tensor(col, row); m = aten::bitwise_and.Tensor(a, x)

@@ -173,10 +173,11 @@ record ConstantOps(ConstantElements operands) {
     };
   }
 
-  /** Of floats, comparisons are not known. */
+  /** Of floats, comparisons are not known: PyTorch rounds integers that it compares with one. */
   private RowFunction compared(Op op, TensorType type, int holds) {
-    if (op.operands().stream()
-        .anyMatch(value -> value.isTensor() && value.tensor().dtype().isFloat())) {
+    if (op.args().stream().anyMatch(Arg.Float.class::isInstance)
+        || op.operands().stream()
+            .anyMatch(value -> value.isTensor() && value.tensor().dtype().isFloat())) {
       throw new UnknownElements();
     }
     return joint(
@@ -376,16 +377,21 @@ record ConstantOps(ConstantElements operands) {
   }
 
   private static RowFunction counting(Op op, TensorType type) {
-    var call = op.call();
     if (type.dtype() != DType.I64 && type.dtype() != DType.I32) {
       throw new UnknownElements();
     }
-    long start = call.schema().hasParam("start") ? call.integer("start") : 0;
-    long step = call.schema().hasParam("step") ? call.integer("step") : 1;
+    long start = whole(op, "start", 0);
+    long step = whole(op, "step", 1);
     exact((double) start);
     exact(start + (double) step * type.numel());
     var row = Runs.counting(lastSize(type), start, step);
     return _ -> row;
+  }
+
+  private static long whole(Op op, String param, long otherwise) {
+    return op.def().schema().hasParam(param)
+        ? op.arg(param).integer().orElseThrow(UnknownElements::new)
+        : otherwise;
   }
 
   private RowFunction choice(Op op, TensorType type) {
