@@ -43,3 +43,8 @@ inline unsigned short rounded_to_f16(float value) {
   return bits_as<unsigned short>((_Float16)value);
 }
 
+
+struct uint4 {
+  unsigned x, y, z, w;
+};
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }

@@ -1,11 +1,6 @@
 // Several GPUs that run kernels at once, on one processor: every thread is a fiber, and which one
 // goes on is drawn at each access to memory that peers share. Words of one access come one by one.
 
-struct uint4 {
-  unsigned x, y, z, w;
-};
-inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-
 namespace gpus {
 /** A thread of a kernel. Its first turn is by a context; later ones are by jumps, which cost no
  * system call. */

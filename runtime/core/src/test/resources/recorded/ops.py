@@ -5,7 +5,8 @@ A line is an object: the op's schema, its arguments, its results. A tensor is an
 stride and the elements of its storage, of which complex ones are two; a float that JSON lacks is a string.
 Where PyTorch has no CPU kernel, the results are those of the definition, in f64.
 
-Run here, with PyTorch installed: python3 ops.py, or python3 ops.py complex for one of the files.
+Run here, with PyTorch installed: python3 ops.py, or python3 ops.py complex for one of the files. That one needs a
+GPU.
 """
 
 import gzip
@@ -81,6 +82,7 @@ def element(value, dtype):
 
 def describe(value):
     if isinstance(value, torch.Tensor):
+        value = value.resolve_conj().resolve_neg()
         storage = torch.empty(0, dtype=value.dtype)
         extent = 0
         if value.numel() > 0:
@@ -141,6 +143,23 @@ def call(name, *args, **kwargs):
     except Exception as e:
         raise SystemExit(f"{name}{[getattr(a, 'shape', a) for a in args]}: {e}")
     write(name, args, kwargs, list(flat(results)))
+
+
+def call_where_devices_agree(name, *args):
+    """Only the elements for which CPUs and GPUs give the same: PyTorch has a library for each."""
+    wide = torch.broadcast_tensors(*(arg for arg in args if isinstance(arg, torch.Tensor)))
+    on_cpu, on_gpu = function(name)(*args), on_cuda(name, args)
+    parts = [torch.view_as_real(r) if r.is_complex() else r.unsqueeze(-1) for r in (on_cpu, on_gpu)]
+    signs = [torch.signbit(part) for part in parts]
+    near = torch.isclose(*parts, rtol=1e-5, atol=0, equal_nan=True) & ((parts[0] != 0) | (signs[0] == signs[1]))
+    kept = near.all(-1)
+    if kept.any():
+        rest = iter(arg[kept] for arg in wide)
+        call(name, *(next(rest) if isinstance(arg, torch.Tensor) else arg for arg in args))
+
+
+def on_cuda(name, args):
+    return function(name)(*(arg.cuda() if isinstance(arg, torch.Tensor) else arg for arg in args)).cpu()
 
 
 def flat(results):
@@ -1191,6 +1210,239 @@ def complex_numbers():
             call(f"aten::{name}", x)
 
 
+# Both signs of zero, and numbers on both sides of branch cuts.
+PARTS = (0.0, -0.0, 1.0, -2.5, inf, -inf, nan)
+EXPONENTS = (0, 1, 2, 3, -1, -2, 0.5, -0.5, 2.5)
+
+
+def pairs_of_parts(parts=PARTS):
+    return torch.tensor([complex(re, im) for re in parts for im in parts], dtype=torch.complex64)
+
+
+def single(re, im=0.0):
+    return torch.tensor([complex(re, im)], dtype=torch.complex64)
+
+
+def complex_functions():
+    functions = names(
+        "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh sqrt rsqrt sigmoid silu reciprocal square"
+        " isnan isinf isfinite logical_not"
+    )
+    for name in functions:
+        for dtype in ("c64", "c128"):
+            call(f"aten::{name}", complexes(3, 4, dtype=dtype))
+            call(f"aten::{name}", complexes(4, 3, dtype=dtype).t())
+        call_where_devices_agree(f"aten::{name}", pairs_of_parts())
+    for name in names("abs angle sgn"):
+        call_where_devices_agree(f"aten::{name}", pairs_of_parts())
+    for name in names("exp sinh cosh tanh sigmoid expm1"):
+        for re, im in ((20, 3), (-20, 1), (100, 1), (-100, 2), (0.25, 30)):
+            call_where_devices_agree(f"aten::{name}", single(re, im))
+    for name in names("sin cos tan"):
+        for re, im in ((3, 20), (1, -20), (1, 100), (2, -100), (30, 0.25)):
+            call_where_devices_agree(f"aten::{name}", single(re, im))
+    for name in names("sqrt rsqrt log log2 log10 log1p reciprocal abs angle sgn"):
+        for re, im in ((3e38, 3e38), (3e30, -1e30), (1e-30, 1e-30), (-4, 0.0), (-4, -0.0), (0, 1e30), (-0.5, 1e-4), (1e-20, 0)):
+            call_where_devices_agree(f"aten::{name}", single(re, im))
+    for dtype in ("c64", "c128"):
+        part = "f64" if dtype == "c128" else "f32"
+        x, y, g = (complexes(3, 4, dtype=dtype) for _ in range(3))
+        for exponent in EXPONENTS:
+            call("aten::pow.Tensor_Scalar", x, exponent)
+        call("aten::pow.Tensor_Tensor", x, y / 2)
+        call("aten::pow.Tensor_Tensor", x, normal(4, dtype=part))
+        call("aten::pow.Tensor_Tensor", x, ints(3, 4, low=0, high=3))
+        call("aten::pow.Tensor_Tensor", normal(3, 1, dtype=part), y)
+        call("aten::pow.Scalar", 2, x)
+        call("aten::pow.Scalar", 0.5, x)
+        for name in names("logical_and logical_or logical_xor"):
+            call(f"aten::{name}", tensor([0, 1j, 1, 0], dtype), tensor([0, 0, 2, 1j], dtype))
+            call(f"aten::{name}", tensor([0, 1j, 1, 0], dtype), bools(4))
+        call("aten::addcmul", x, y, g, value=-2)
+        call("aten::addcmul", normal(4, dtype=part), x, y)
+        call("aten::addcdiv", x, y, g, value=1.5)
+        call("aten::lerp.Scalar", x, y, 0.3)
+        call("aten::lerp.Scalar", x, y, 0.8)
+        call("aten::lerp.Tensor", x, y, g)
+        call("aten::tanh_backward", g, x)
+        call("aten::sigmoid_backward", g, x)
+        call("aten::silu_backward", g, x)
+        call("aten::float_power.Tensor_Scalar", x, 2)
+        call("aten::float_power.Tensor_Tensor", x, y)
+        for name in names("exp_ sin_ sqrt_ tanh_ sigmoid_ conj_physical_"):
+            call_in_place(f"aten::{name}", x)
+        call_in_place("aten::addcmul_", x, y, g)
+    bases = pairs_of_parts((0.0, -0.0, -2.5, inf, nan))
+    for exponent in EXPONENTS:
+        call_where_devices_agree("aten::pow.Tensor_Scalar", bases, exponent)
+    few = pairs_of_parts((0.0, 1.0, -2.0, inf))
+    grid = [a.flatten() for a in torch.meshgrid(few, few, indexing="ij")]
+    for name in names("pow.Tensor_Tensor mul.Tensor div.Tensor"):
+        call_where_devices_agree(f"aten::{name}", *grid)
+    call_where_devices_agree("aten::pow.Scalar", 0, few)
+    call_where_devices_agree("aten::pow.Scalar", 1, few)
+    call_where_devices_agree("aten::pow.Scalar", -2, few)
+
+
+def complex_views():
+    for dtype in ("c64", "c128"):
+        x = complexes(3, 4, dtype=dtype)
+        for name in names("_conj resolve_conj _neg_view resolve_neg"):
+            call(f"aten::{name}", x)
+            call(f"aten::{name}", x.t())
+            call(f"aten::{name}", x[:, 1:3])
+    call("aten::_conj", pairs_of_parts())
+    call("aten::nan_to_num", pairs_of_parts())
+    call("aten::nan_to_num", pairs_of_parts(), 1.5, posinf=3.0)
+    for name in names("resolve_conj _neg_view resolve_neg"):
+        call(f"aten::{name}", normal(3, 4))
+
+
+def complex_sums():
+    for dtype in ("c64", "c128"):
+        x = complexes(3, 4, dtype=dtype)
+        for name in names("sum prod mean any all count_nonzero var std"):
+            call(f"aten::{name}", x)
+        for name in names("sum prod any all"):
+            call(f"aten::{name}", complexes(0, 3, dtype=dtype))
+            call(f"aten::{name}", complexes(dtype=dtype))
+        for dim in (0, -1):
+            for name in names("cumsum cumprod prod.dim_int any.dim all.dim"):
+                call(f"aten::{name}", x, dim)
+            call("aten::count_nonzero", tensor([[0, 1j], [0, 0], [2, 1j]], dtype), dim)
+        call("aten::cumsum", complexes(2, 3, 4, dtype=dtype), 1)
+        call("aten::cumprod", complexes(2, 3, 4, dtype=dtype), 1)
+        for name in names("cumsum cumprod prod.dim_int"):
+            call(f"aten::{name}", complexes(dtype=dtype), 0)
+            call(f"aten::{name}", complexes(0, 3, dtype=dtype), 0)
+        call("aten::prod.dim_int", complexes(2, 3, 4, dtype=dtype), 1, True)
+        call("aten::any.dims", tensor([[0, 1j], [0, 0]], dtype), [0, 1])
+        call("aten::all.dims", tensor([[0, 1j], [1, 2]], dtype), [1], True)
+        for order in (2, 1, 0, 3, 0.5, inf, -inf):
+            call("aten::linalg_vector_norm", x, order)
+            call("aten::linalg_vector_norm", complexes(2, 3, 4, dtype=dtype), order, [0, 2])
+        call("aten::norm.Scalar", x)
+        call("aten::norm.ScalarOpt_dim", x, 2, [1], True)
+        call("aten::var.correction", x, [1], correction=1, keepdim=True)
+        call("aten::var.correction", x, [0], correction=0)
+        call("aten::std.correction", complexes(2, 3, 4, dtype=dtype), [0, 2])
+        call("aten::var_mean.correction", x, [1])
+        call("aten::std_mean.correction", x, [0])
+    call("aten::sum", complexes(3, 4), dtype=torch.complex128)
+    call("aten::sum.dim_IntList", normal(3, 4), [1], dtype=torch.complex64)
+    call("aten::prod", normal(4), dtype=torch.complex64)
+    call("aten::cumsum", ints(4), 0, dtype=torch.complex128)
+    call("aten::any", tensor([complex(0, nan), 0], "c64"))
+    call("aten::all", tensor([complex(0, nan), complex(nan, 0)], "c64"))
+
+
+def complex_products():
+    for dtype in ("c64", "c128"):
+
+        def z(*size):
+            return complexes(*size, dtype=dtype)
+
+        for name in names("dot vdot"):
+            call(f"aten::{name}", z(5), z(5))
+            call(f"aten::{name}", z(4, 2)[:, 0], z(4))
+        call("aten::mv", z(3, 4), z(4))
+        call("aten::mv", z(4, 3).t(), z(4))
+        call("aten::addmv", z(3), z(3, 4), z(4), beta=2, alpha=-1.5)
+        call("aten::addmm", z(5), z(3, 4), z(4, 5))
+        call("aten::addmm", z(3, 5), z(4, 3).t(), z(5, 4).t(), beta=0.5, alpha=2)
+        call("aten::addmm", z(3, 5), z(3, 4), z(4, 5), beta=0)
+        call("aten::baddbmm", z(2, 3, 5), z(2, 3, 4), z(2, 4, 5), beta=0.5, alpha=2)
+        call("aten::baddbmm", z(1, 1, 5), z(2, 3, 4), z(2, 4, 5))
+        call("aten::addbmm", z(3, 5), z(2, 3, 4), z(2, 4, 5), beta=0.5, alpha=2)
+        call("aten::matmul", z(3, 4), z(4, 5))
+        call("aten::matmul", z(4), z(4))
+        call("aten::matmul", z(4), z(4, 5))
+        call("aten::matmul", z(3, 4), z(4))
+        call("aten::matmul", z(2, 3, 4), z(4, 5))
+        call("aten::matmul", z(2, 3, 4), z(4))
+        call("aten::matmul", z(2, 1, 3, 4), z(3, 4, 2))
+        call("aten::linear", z(2, 3, 4), z(5, 4), z(5))
+        call("aten::linear", z(4), z(5, 4))
+        call("aten::outer", z(3), z(4))
+        call("aten::mm", z(3, 0), z(0, 4))
+        call("aten::addmm", z(4), z(3, 0), z(0, 4), beta=2)
+        call("aten::dot", z(0), z(0))
+        call_in_place("aten::addmm_", z(3, 5), z(3, 4), z(4, 5))
+
+
+def complex_moves():
+    for dtype in ("c64", "c128"):
+        part = "f64" if dtype == "c128" else "f32"
+        x, i = complexes(4, 5, dtype=dtype), tensor([3, 0, 3], "i64")
+        y = complexes(3, 5, dtype=dtype)
+        call("aten::index_select", x, 0, i)
+        call("aten::index.Tensor", x, [None, i])
+        call("aten::gather", x, 1, ints(4, 3, low=0, high=5))
+        call("aten::take", x, ints(3, low=0, high=20))
+        call("aten::embedding", x, ints(2, 3, low=0, high=4))
+        call("aten::embedding_dense_backward", complexes(2, 3, 4, dtype=dtype), ints(2, 3, low=0, high=5), 5, 1, False)
+        call("aten::index_put", x, [i[:2]], y[:2])
+        call("aten::index_put", x, [i], y, True)
+        call("aten::_unsafe_index_put", x, [i], y, True)
+        call("aten::index_add", x, 0, i, y)
+        call("aten::index_add", x, 0, i, y, alpha=2.5)
+        call("aten::index_copy", x, 0, i[:2], y[:2])
+        call("aten::index_fill.int_Scalar", x, 1, i[:2], 1.5)
+        call("aten::scatter.src", x, 1, torch.stack([torch.tensor([0, 2, 4])] * 3), y)
+        call("aten::scatter.value", x, 1, ints(4, 2, low=0, high=5), 2.5)
+        call("aten::scatter_add", x, 0, ints(3, 5, low=0, high=4), y)
+        call("aten::masked_scatter", x, bools(4, 5), complexes(20, dtype=dtype))
+        call("aten::masked_fill.Scalar", x, bools(5), -2.5)
+        call("aten::masked_fill.Tensor", x, bools(4, 5), complexes(dtype=dtype))
+        call("aten::fill.Scalar", x, 2.5)
+        call("aten::native_dropout_backward", x, bools(4, 5), 1.25)
+        call("aten::fill.Tensor", x, complexes(dtype=dtype))
+        call("aten::where.Scalar", bools(3), 1.5, 2.5)
+        call("aten::tril", x)
+        call("aten::triu", x, 1)
+        call("aten::constant_pad_nd", x, [1, 2], 1.5)
+        call("aten::flip", x, [1])
+        call("aten::roll", x, [1], [0])
+        call("aten::repeat", x, [2, 1])
+        call("aten::cat", [x, y])
+        call("aten::cat", [x, normal(2, 5, dtype=part)])
+        call("aten::stack", [x, x], 1)
+        call("aten::clone", x.t())
+        call("aten::diag_embed", y)
+        call("aten::slice_scatter", x, y, 0, 1, 4)
+        call("aten::select_scatter", x, y[0], 0, 2)
+        call("aten::slice_backward", y, [4, 5], 0, 0, 3, 1)
+        call("aten::select_backward", y[0], [4, 5], 0, 2)
+        call("aten::full", [2, 3], 2.5, dtype=DTYPES[dtype])
+        call("aten::zeros", [2, 3], dtype=DTYPES[dtype])
+        call("aten::ones", [2, 3], dtype=DTYPES[dtype])
+        call("aten::eye", 3, dtype=DTYPES[dtype])
+        call("aten::scalar_tensor", 2.5, dtype=DTYPES[dtype])
+        for name in ("zeros", "ones"):
+            call(f"aten::{name}_like", x)
+            call(f"aten::new_{name}", x, [3])
+        call("aten::full_like", x, -1.5)
+        call("aten::new_full", x, [2], 1.5)
+        truths = tensor([0, 1, 1j, -0.0, complex(0, nan), complex(nan, 0)], dtype)
+        for other in names("b8 i64 f64 f32 f16 bf16"):
+            call("prims::convert_element_type", truths if other == "b8" else x, DTYPES[other])
+            call("aten::_to_copy", truths if other == "b8" else x, dtype=DTYPES[other])
+        call("prims::convert_element_type", bools(5), DTYPES[dtype])
+        call("aten::_to_copy", bools(5), dtype=DTYPES[dtype])
+        call("aten::_to_copy", normal(5, dtype="f16"), dtype=DTYPES[dtype])
+        call("aten::copy", x, bools(4, 5))
+        call("aten::copy", normal(3, 5), y)
+        call("aten::_foreach_add.List", [x, y], [x, y], alpha=2)
+        call("aten::_foreach_mul.Scalar", [x, y], 2.5)
+        call("aten::_foreach_mul.List", [x, y], [x, y])
+        call("aten::_foreach_addcmul.Scalar", [x, y], [x, y], [x, y], 0.5)
+        call("aten::_foreach_norm.Scalar", [x, y], 2)
+        call("aten::_foreach_exp", [x, y])
+        call_in_place("aten::copy_", x, normal(5, dtype=part))
+        call_in_place("aten::index_put_", x, [i], y, True)
+        call_in_place("aten::fill_.Scalar", x, 1.5)
+
+
 FILES = {
     "ops": (
         unary,
@@ -1219,7 +1471,7 @@ FILES = {
         overloads,
         reductions_of_other_types,
     ),
-    "complex": (complex_numbers,),
+    "complex": (complex_numbers, complex_functions, complex_views, complex_sums, complex_products, complex_moves),
 }
 for name in sys.argv[1:] or FILES:
     lines.clear()

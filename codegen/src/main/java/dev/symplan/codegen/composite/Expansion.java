@@ -67,7 +67,9 @@ record Expansion(OpCall call, ImmutableList<Optional<TensorType>> results) {
 
   static Seen temporary(int number, ImmutableLongArray sizes) {
     return new Seen(
-        new Source.Temporary(number), TensorType.contiguous(Source.Temporary.DTYPE, sizes), false);
+        new Source.Temporary(number, 0),
+        TensorType.contiguous(Source.Temporary.DTYPE, sizes),
+        false);
   }
 
   /**

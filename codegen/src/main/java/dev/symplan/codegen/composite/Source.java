@@ -47,8 +47,13 @@ public sealed interface Source {
     }
   }
 
-  /** Memory of the call's own, in f64, which passes values from one step to the next. */
-  record Temporary(int number) implements Source {
+  /**
+   * Memory of the call's own, in f64, which passes values from one step to the next. The first step
+   * that has it sees all of it.
+   *
+   * @param start the position of the first element that is seen
+   */
+  record Temporary(int number, long start) implements Source {
     /** The type of its elements. */
     public static final DType DTYPE = DType.F64;
   }

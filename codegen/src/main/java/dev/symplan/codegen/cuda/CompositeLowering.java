@@ -203,14 +203,17 @@ final class CompositeLowering {
   }
 
   private TensorRef memory(Seen seen) {
-    return seen.source() instanceof Source.Temporary(int number)
-        ? call.temporaries()
-            .computeIfAbsent(
-                number,
-                _ ->
-                    arguments
-                        .scratch()
-                        .take(seen.type().withDType(call.wide() ? DType.F64 : DType.F32)))
+    return seen.source() instanceof Source.Temporary(int number, long start)
+        ? Moves.shifted(
+            call.temporaries()
+                .computeIfAbsent(
+                    number,
+                    _ ->
+                        arguments
+                            .scratch()
+                            .take(seen.type().withDType(call.wide() ? DType.F64 : DType.F32))),
+            start,
+            seen.type())
         : memory(seen.source());
   }
 

@@ -7,9 +7,11 @@ import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.composite.ByParts;
 import dev.symplan.codegen.composite.Composites;
 import dev.symplan.codegen.cuda.CopyKernel.Move;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.ForeachOps;
 import dev.symplan.ir.aten.Form;
@@ -128,9 +130,17 @@ final class LocalLowering {
 
   private void lower() {
     var form = Form.functional(op.def());
-    boolean complex = isComplex(form.map(Form::def).orElse(op.def()));
-    if (form.isPresent() && (complex || Family.ofNew(op.def()).isEmpty())) {
+    var functional = form.map(Form::def).orElse(op.def());
+    boolean complex = isComplex(functional);
+    boolean parts = ByParts.suits(functional, types());
+    if (form.isPresent() && (complex || parts || Family.ofNew(op.def()).isEmpty())) {
       inPlace(form.get());
+      return;
+    } else if (parts) {
+      part(0);
+      if (isComplex(arguments.result())) {
+        part(1);
+      }
       return;
     } else if (complex) {
       steps.addAll(CompositeLowering.lower(rank, arguments));
@@ -157,12 +167,68 @@ final class LocalLowering {
   }
 
   private boolean isComplex(OpDef def) {
-    return Composites.isComplex(
-        def,
-        Stream.concat(
-                op.args().stream().flatMap(Operand::tensors),
-                op.results().stream().flatMap(Optional::stream))
-            .map(TensorRef::type));
+    return Composites.isComplex(def, types());
+  }
+
+  private Stream<TensorType> types() {
+    return Stream.concat(
+            op.args().stream().flatMap(Operand::tensors),
+            op.results().stream().flatMap(Optional::stream))
+        .map(TensorRef::type);
+  }
+
+  /** Does the op to the real (0) or imaginary (1) parts of complex elements. */
+  private void part(int part) {
+    var whole = arguments.result();
+    var result = isComplex(whole) ? part(whole, part) : whole;
+    if (part == 1 && ByParts.isReal(op.def())) {
+      steps.addAll(PositionOps.fill(rank, arguments, result, 0));
+      return;
+    }
+    var args = ImmutableList.<Operand>builder();
+    for (int i = 0; i < op.args().size(); i++) {
+      var param = op.def().schema().params().get(i).name();
+      args.add(
+          switch (op.args().get(i)) {
+            case Operand.Tensor(var ref) -> new Operand.Tensor(part(param, ref, part));
+            case Operand.Constant(var value) ->
+                new Operand.Constant(ByParts.constant(param, value, part));
+            case Operand.Many many -> many;
+            case Operand.Passed passed -> passed;
+          });
+    }
+    steps.addAll(
+        lower(
+            rank,
+            new LocalOp(
+                op.stream(),
+                op.def(),
+                args.build(),
+                ImmutableList.of(Optional.of(result)),
+                Optional.empty(),
+                op.name(),
+                op.span()),
+            arguments.scratch()));
+  }
+
+  private TensorRef part(String param, TensorRef ref, int part) {
+    if (isComplex(ref)) {
+      return part(ref, part);
+    } else if (part == 0 || !ByParts.hasElements(param)) {
+      return ref;
+    }
+    var zeros = arguments.scratch().take(ref.type().contiguous());
+    steps.addAll(PositionOps.fill(rank, arguments, zeros, 0));
+    return zeros;
+  }
+
+  private static boolean isComplex(TensorRef ref) {
+    return ref.type().dtype().kind() == DType.Kind.COMPLEX;
+  }
+
+  /** Memory without elements has no second part. */
+  private static TensorRef part(TensorRef ref, int part) {
+    return Moves.part(ref, ref.type().numel() == 0 ? 0 : part);
   }
 
   /** Both tensors lie alike, so gaps between elements are copied with them. */
@@ -244,7 +310,8 @@ final class LocalLowering {
     var type = (TensorType) form.def().infer(types).orElseThrow().getFirst().type();
     var self = arguments.tensor("self");
     // Libraries, which know no scratch memory, write over it at once.
-    boolean direct = ProductLowering.supports(form.def().name().toString());
+    boolean direct =
+        ProductLowering.supports(form.def().name().toString()) && !isComplex(form.def());
     boolean apart =
         op.args().stream()
             .skip(1)

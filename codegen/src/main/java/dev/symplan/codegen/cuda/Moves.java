@@ -6,11 +6,13 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.CopyKernel.Move;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** Elements on their way from one tensor to another, and parts of tensors. */
 final class Moves {
@@ -61,13 +63,15 @@ final class Moves {
    * the order makes no difference}
    */
   static ImmutableList<DeviceStep> copy(int rank, OpArguments arguments, List<Move> moves) {
+    var zeros = ImmutableList.<DeviceStep>builder();
     var needed =
         moves.stream()
+            .flatMap(move -> apart(rank, arguments, move, zeros))
             .filter(move -> move.to().type().numel() > 0 && !isThere(move.from(), move.to()))
             .map(move -> isSame(move.from(), move.to()) ? move : move.inOrder())
             .toList();
     needed.forEach(move -> check(arguments, move));
-    var steps = ImmutableList.<DeviceStep>builder();
+    var steps = ImmutableList.<DeviceStep>builder().addAll(zeros.build());
     if (!isInAnyOrder(needed)) {
       needed.forEach(move -> steps.add(step(rank, arguments, move)));
       return steps.build();
@@ -88,6 +92,34 @@ final class Moves {
                     some ->
                         steps.add(CopyKernel.launch(rank, op.stream(), some, vectors, op.name()))));
     return steps.build();
+  }
+
+  /**
+   * {@return moves of real elements, if complex ones are converted}
+   *
+   * @param zeros takes the steps that set imaginary parts of real elements
+   */
+  private static Stream<Move> apart(
+      int rank, OpArguments arguments, Move move, ImmutableList.Builder<DeviceStep> zeros) {
+    boolean from = isComplex(move.from());
+    boolean to = isComplex(move.to());
+    if (!move.converts() || move.to().type().numel() == 0 || !(from || to)) {
+      return Stream.of(move);
+    } else if (move.to().type().dtype() == DType.BOOL) {
+      throw arguments.unsupported();
+    }
+    var real =
+        new Move(from ? part(move.from(), 0) : move.from(), to ? part(move.to(), 0) : move.to());
+    if (from && to) {
+      return Stream.of(real, new Move(part(move.from(), 1), part(move.to(), 1)));
+    } else if (to) {
+      zeros.addAll(PositionOps.fill(rank, arguments, part(move.to(), 1), 0));
+    }
+    return Stream.of(real);
+  }
+
+  private static boolean isComplex(TensorRef ref) {
+    return ref.type().dtype().kind() == DType.Kind.COMPLEX;
   }
 
   /** Whether no tensor is written where another one is read. */
@@ -149,6 +181,16 @@ final class Moves {
   /** {@return the real (0) or imaginary (1) parts of complex elements} */
   static TensorRef part(TensorRef ref, int part) {
     return select(ref.with(ref.type().parts()), ref.type().rank(), part);
+  }
+
+  /**
+   * {@return elements of the same memory}
+   *
+   * @param start the position of the first one
+   * @param type says where the others are
+   */
+  static TensorRef shifted(TensorRef ref, long start, TensorType type) {
+    return as(ref, ref.offset() + start * ref.type().dtype().bytes(), type.sizes(), type.strides());
   }
 
   /** {@return a tensor with a dimension of one element more} */

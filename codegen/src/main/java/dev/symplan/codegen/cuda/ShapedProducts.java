@@ -20,6 +20,7 @@ final class ShapedProducts {
           "aten::linear",
           "aten::mv",
           "aten::dot",
+          "aten::vdot",
           "aten::outer",
           "aten::addmv",
           "aten::addbmm");
@@ -49,6 +50,8 @@ final class ShapedProducts {
           vectors(arguments.tensor("self"), arguments.tensor("vec"), Optional.empty());
       case "aten::dot" ->
           vectors(arguments.tensor("self"), arguments.tensor("tensor"), Optional.empty());
+      case "aten::vdot" ->
+          vectors(arguments.tensor("self"), arguments.tensor("other"), Optional.empty());
       case "aten::outer" ->
           product(
               Moves.unsqueeze(arguments.tensor("self"), 1),

@@ -32,26 +32,26 @@ public final class BuiltinOps {
 
   private static Stream<OpSpec> functional() {
     return Stream.of(
-            AttentionOps.all(),
-            BatchNormOps.all(),
-            ConvolutionOps.all(),
+            RealOps.of(AttentionOps.all()),
+            RealOps.of(BatchNormOps.all()),
+            RealOps.of(ConvolutionOps.all()),
             CopyOps.all(),
             CreationOps.all(),
             ElementwiseOps.all(),
             ForeachOps.all(),
-            GluOps.all(),
+            RealOps.of(GluOps.all()),
             IndexOps.all(),
             MaskOps.all(),
             MatrixOps.all(),
-            NormOps.all(),
-            OptimizerOps.all(),
+            RealOps.of(NormOps.all()),
+            RealOps.of(OptimizerOps.all()),
             PadOps.all(),
             PartOps.all(),
-            PoolOps.all(),
+            RealOps.of(PoolOps.all()),
             ReductionOps.all(),
-            SearchOps.all(),
+            RealOps.of(SearchOps.all()),
             Slices.all(),
-            UpsampleOps.all(),
+            RealOps.of(UpsampleOps.all()),
             ViewOps.all())
         .flatMap(specs -> specs);
   }

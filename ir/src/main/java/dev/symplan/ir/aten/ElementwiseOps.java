@@ -30,9 +30,12 @@ final class ElementwiseOps {
   private ElementwiseOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(unary(), binary(), arithmetic(), choices(), others())
-        .flatMap(specs -> specs)
-        .map(spec -> spec.traits(OpTrait.ELEMENTWISE, OpTrait.ROWS_APART));
+    return Stream.concat(
+        Stream.of(unary(), binary(), arithmetic(), choices(), others())
+            .flatMap(specs -> specs)
+            .map(spec -> spec.traits(OpTrait.ELEMENTWISE, OpTrait.ROWS_APART)),
+        lazyViews()
+            .map(spec -> spec.traits(OpTrait.ELEMENTWISE, OpTrait.ROWS_APART, OpTrait.LAZY_VIEW)));
   }
 
   private static Stream<OpSpec> unary() {
@@ -42,23 +45,40 @@ final class ElementwiseOps {
             // PyTorch gives real numbers back themselves.
             unary(Takes.COMPLEX, Gives.SAME, "conj_physical"),
             unary(Takes.ANY, Gives.REAL, "abs"),
-            unary(Takes.NUMBERS, Gives.SAME, "neg relu6"),
+            unary(Takes.NUMBERS, Gives.SAME, "neg"),
+            unary(Takes.REAL_NUMBERS, Gives.SAME, "relu6"),
             unary(Takes.INTEGERS, Gives.SAME, "bitwise_not"),
+            unary(Takes.FLOATS, Gives.SAME, "silu"),
             unary(
-                Takes.FLOATS, Gives.SAME, "frac hardswish hardsigmoid silu mish selu log_sigmoid"),
+                Takes.REAL_FLOATS, Gives.SAME, "frac hardswish hardsigmoid mish selu log_sigmoid"),
             unary(
                 Takes.ANY,
                 Gives.FLOAT,
                 """
-                acos acosh asin asinh atan atanh cos cosh deg2rad digamma erf erfc erfinv exp exp2
-                expm1 i0 lgamma log log10 log1p log2 rad2deg reciprocal rsqrt sigmoid sin sinc sinh
-                special_erfcx special_log_ndtr special_ndtri sqrt tan tanh
+                acos acosh asin asinh atan atanh cos cosh exp exp2 expm1 log log10 log1p log2
+                reciprocal rsqrt sigmoid sin sinc sinh sqrt tan tanh
                 """),
             unary(
-                Takes.ANY,
-                Gives.BOOL,
-                "isfinite isinf isnan isneginf isposinf logical_not signbit"))
+                Takes.REAL,
+                Gives.FLOAT,
+                """
+                deg2rad digamma erf erfc erfinv i0 lgamma rad2deg special_erfcx special_log_ndtr
+                special_ndtri
+                """),
+            unary(Takes.ANY, Gives.BOOL, "isfinite isinf isnan logical_not"),
+            unary(Takes.REAL, Gives.BOOL, "isneginf isposinf signbit"))
         .flatMap(specs -> specs);
+  }
+
+  /** Their memory is new here: the planner refuses programs that write where PyTorch has one. */
+  private static Stream<OpSpec> lazyViews() {
+    return Stream.concat(
+        Table.ops(
+            "aten::_conj(Tensor(a) self) -> Tensor(a)",
+            ElementwiseTypes.rule(Takes.COMPLEX, Gives.SAME)),
+        Table.ops(
+            "aten::_neg_view(Tensor(a) self) -> Tensor(a)",
+            ElementwiseTypes.rule(Takes.NUMBERS, Gives.SAME)));
   }
 
   private static Stream<OpSpec> unary(Takes takes, Gives gives, String names) {
@@ -97,11 +117,12 @@ final class ElementwiseOps {
                 "max min",
                 "aten::NAME.other(Tensor self, Tensor other) -> Tensor"),
             binary(Takes.INTEGERS, Gives.SAME, "gcd lcm", BINARY),
-            binary(Takes.FLOATS, Gives.SAME, "hypot nextafter", BINARY),
-            binary(Takes.ANY, Gives.FLOAT, "atan2 logaddexp logaddexp2", BINARY),
+            binary(Takes.REAL_FLOATS, Gives.SAME, "hypot nextafter", BINARY),
+            binary(Takes.ANY, Gives.FLOAT, "logaddexp", BINARY),
+            binary(Takes.REAL, Gives.FLOAT, "atan2 logaddexp2", BINARY),
             binary(Takes.ANY, Gives.BOOL, "logical_and logical_or logical_xor", BINARY),
             binary(
-                Takes.ANY,
+                Takes.REAL,
                 Gives.FLOAT,
                 "xlogy",
                 TENSOR,
@@ -212,8 +233,16 @@ final class ElementwiseOps {
                 """
                 aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
                 aten::fill.Scalar(Tensor self, Scalar value) -> Tensor
-                aten::heaviside(Tensor self, Tensor values) -> Tensor
                 aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor
+                aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor
+                aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor
+                aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME),
+            table(
+                """
+                aten::heaviside(Tensor self, Tensor values) -> Tensor
                 aten::round.decimals(Tensor self, *, int decimals) -> Tensor
                 aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
                 aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor
@@ -224,47 +253,49 @@ final class ElementwiseOps {
                 aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor
                 aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor
                 aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor
-                aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor
-                aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor
                 aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor
-                aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor
                 aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor
                 """,
-                Takes.ANY,
+                Takes.REAL,
                 Gives.SAME),
             // Its buffer is empty on GPUs.
             table(
                 """
                 aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor
                 """,
-                Takes.ANY,
+                Takes.REAL,
                 Gives.SAME,
                 "grad_output",
                 "self"),
             table(
                 """
-                aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor
-                aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor
-                aten::gelu(Tensor self, *, str approximate='none') -> Tensor
-                aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor
                 aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor
                 aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor
-                aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor
                 prims::fma(Tensor a, Tensor b, Tensor c) -> Tensor
                 """,
                 Takes.FLOATS,
                 Gives.SAME),
             table(
                 """
+                aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor
+                aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor
+                aten::gelu(Tensor self, *, str approximate='none') -> Tensor
+                aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor
+                aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor
+                """,
+                Takes.REAL_FLOATS,
+                Gives.SAME),
+            table(
+                """
                 aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor
                 """,
-                Takes.NUMBERS,
+                Takes.REAL_NUMBERS,
                 Gives.SAME),
             table(
                 """
                 aten::logit(Tensor self, float? eps=None) -> Tensor
                 """,
-                Takes.ANY,
+                Takes.REAL,
                 Gives.FLOAT),
             table(
                 """
@@ -345,7 +376,7 @@ final class ElementwiseOps {
       throw new OpTypeException(
           "unknown rounding mode '%s'".formatted(mode), "'trunc', 'floor' or None");
     }
-    return ElementwiseTypes.computed(call, Takes.ANY, Gives.SAME, "self", "other");
+    return ElementwiseTypes.computed(call, Takes.REAL, Gives.SAME, "self", "other");
   }
 
   private static OpResult addedQuotient(OpCall call) {

@@ -47,6 +47,8 @@ final class ElementwiseTypes {
         d -> d.kind() != Kind.COMPLEX,
         "real numbers",
         "compute with the parts that aten::view_as_real gives"),
+    REAL_NUMBERS(d -> REAL.holds.test(d) && d != DType.BOOL, "real numbers", REAL.hint),
+    REAL_FLOATS(d -> d.isFloat(), "real floats", REAL.hint),
     COMPLEX(d -> d.kind() == Kind.COMPLEX, "complex numbers"),
     INTEGERS(Promotion::isIntegral, "integers and bool"),
     FLOATS(d -> !Promotion.isIntegral(d), "floats");

@@ -66,12 +66,20 @@ final class InPlaceOps {
     var text = spec.schemaText();
     var rest = text.substring(text.indexOf(SELF) + SELF.length());
     return OpSpec.of("%s_%s(Tensor(a!) self%s(a!)".formatted(name.base(), overload, rest))
-        .rule(inPlace(spec.rule().orElseThrow()))
+        .rule(inPlace(spec.rule().orElseThrow(), name.name().equals("abs")))
         .traits(OpTrait.SIDE_EFFECT);
   }
 
-  private static InferRule inPlace(InferRule rule) {
-    return call -> List.of(written(call, (TensorType) rule.infer(call).getFirst().type()));
+  /**
+   * @param real whether the result is real; PyTorch puts none in the place of complex numbers
+   */
+  private static InferRule inPlace(InferRule rule, boolean real) {
+    return call -> {
+      if (real) {
+        ElementwiseTypes.Takes.REAL.check(call.tensor("self").dtype());
+      }
+      return List.of(written(call, (TensorType) rule.infer(call).getFirst().type()));
+    };
   }
 
   private static OpResult written(OpCall call, TensorType result) {

@@ -402,6 +402,9 @@ final class IndexOps {
         call.schema().hasParam("include_self")
             ? ImmutableList.of("sum", "prod", "mean", "amax", "amin")
             : ImmutableList.of("add", "multiply");
+    if (call.string("reduce").startsWith("am")) {
+      ElementwiseTypes.Takes.REAL.check(call.tensor("self").dtype());
+    }
     if (!known.contains(call.string("reduce"))) {
       throw new OpTypeException(
           "unknown reduction '%s'".formatted(call.string("reduce")),

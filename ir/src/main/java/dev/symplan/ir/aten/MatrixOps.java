@@ -93,7 +93,13 @@ final class MatrixOps {
                 """
                 aten::dot(Tensor self, Tensor tensor) -> Tensor
                 """,
-                MatrixOps::dot),
+                call -> dot(call, "tensor")),
+            products(
+                "self",
+                """
+                aten::vdot(Tensor self, Tensor other) -> Tensor
+                """,
+                call -> dot(call, "other")),
             Table.single(
                 """
                 aten::outer(Tensor self, Tensor vec2) -> Tensor
@@ -238,12 +244,12 @@ final class MatrixOps {
     return TensorType.contiguous(a.dtype(), a.size(0));
   }
 
-  private static OpResult dot(OpCall call) {
+  private static OpResult dot(OpCall call, String other) {
     var a = call.tensor("self");
-    var b = call.tensor("tensor");
+    var b = call.tensor(other);
     checkRank("self", a, 1);
-    checkRank("tensor", b, 1);
-    checkFactors("self", a, "tensor", b);
+    checkRank(other, b, 1);
+    checkFactors("self", a, other, b);
     checkInner(a.size(0), b.size(0), a, b);
     return OpResult.fresh(a.dtype(), ImmutableLongArray.of());
   }

@@ -46,9 +46,17 @@ final class ReductionOps {
                 aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
                 aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor
                 aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
-                aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
                 """,
                 reduce(Promotion::summing, Empty.FINE)),
+            Table.ops(
+                """
+                aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+                """,
+                call -> {
+                  var _ = realOnly(call.tensor("self").dtype());
+                  return reduce(dtype -> Promotion.summing(realOnly(dtype)), Empty.FINE)
+                      .infer(call);
+                }),
             Table.ops(
                 """
                 aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor
@@ -87,7 +95,14 @@ final class ReductionOps {
                 aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor
                 aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor
                 """,
-                reduce(d -> floatOnly(d).real(), Empty.FINE)))
+                call -> {
+                  // Norms are real, and dtype is what the input is converted to.
+                  if (call.schema().hasParam("dtype") && call.has("dtype")) {
+                    var _ = realOnly(call.tensor("self").dtype());
+                    var _ = realOnly(call.dtype("dtype").orElseThrow());
+                  }
+                  return reduce(d -> floatOnly(d).real(), Empty.FINE).infer(call);
+                }))
         .flatMap(specs -> specs);
   }
 
@@ -128,7 +143,8 @@ final class ReductionOps {
                   var dims = ImmutableLongArray.of(call.integer("dim"));
                   var gone = Shapes.mask(dims, a.rank(), "dim");
                   var result =
-                      OpResult.fresh(floatOnly(a.dtype()), Shapes.reduce(a.sizes(), gone, true));
+                      OpResult.fresh(
+                          floatOnly(realOnly(a.dtype())), Shapes.reduce(a.sizes(), gone, true));
                   return List.of(result, result);
                 }))
         .flatMap(specs -> specs);

@@ -20,6 +20,12 @@ final class ReinterpretOps {
     return Stream.of(
             Table.ops(
                 """
+                aten::resolve_conj(Tensor(a) self) -> Tensor(a)
+                aten::resolve_neg(Tensor(a) self) -> Tensor(a)
+                """,
+                ViewOps.of((call, self) -> ViewOps.whole(self))),
+            Table.ops(
+                """
                 aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)
                 """,
                 ViewOps.of(ReinterpretOps::reinterpreted)),

@@ -20,6 +20,8 @@ public enum OpTrait {
   CREATION,
   /** Every backend can leave memory between the rows of its result. */
   ROWS_APART,
+  /** In PyTorch, its result is its operand, seen otherwise, so that writes into either show. */
+  LAZY_VIEW,
   /** Must run exactly once, even if nothing reads its results. */
   SIDE_EFFECT,
   /** Nothing moves across it: another graph of the program begins after it. */

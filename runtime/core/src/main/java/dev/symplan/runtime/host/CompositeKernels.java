@@ -131,9 +131,13 @@ final class CompositeKernels implements HostKernel {
             };
         case Source.Picked(var of, var _, var _, var _, var _) -> memory(of, seen);
         case Source.Result(int index) -> call.result(index);
-        case Source.Part(var of, int part) -> Views.part(memory(of, seen), part);
-        case Source.Temporary(int number) ->
-            temporaries.computeIfAbsent(number, _ -> HostTensor.allocate(seen));
+        case Source.Part(var of, int part) -> memory(of, seen).part(part);
+        case Source.Temporary(int number, long start) ->
+            Views.strided(
+                temporaries.computeIfAbsent(number, _ -> HostTensor.allocate(seen)),
+                seen.sizes().asList(),
+                seen.strides().asList(),
+                start);
         case Source.Index _ -> indices(seen);
       };
     }

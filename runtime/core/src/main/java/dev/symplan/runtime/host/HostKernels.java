@@ -4,6 +4,7 @@ import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedSet;
+import dev.symplan.codegen.composite.ByParts;
 import dev.symplan.codegen.composite.Composites;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpRegistry.Registration;
@@ -51,7 +52,9 @@ public final class HostKernels {
     for (var family : FAMILIES) {
       @Nullable HostKernel kernel = family.get().get(text);
       if (kernel != null) {
-        return Composites.complexNames().contains(text) ? new ComplexKernel(kernel) : kernel;
+        return Composites.complexNames().contains(text)
+            ? new ComplexKernel(kernel)
+            : ByParts.names().contains(text) ? new PartsKernel(kernel) : kernel;
       }
     }
     return null;

@@ -36,7 +36,8 @@ final class MatrixKernels {
     table.put("aten::addbmm", MatrixKernels::addBatches);
     table.put("aten::mv", call -> vector(call, "self"));
     table.put("aten::addmv", call -> vector(call, "mat"));
-    table.put("aten::dot", MatrixKernels::dot);
+    table.put("aten::dot", call -> dot(call, "tensor"));
+    table.put("aten::vdot", call -> dot(call, "other"));
     table.put("aten::outer", MatrixKernels::outer);
     table.put("aten::matmul", MatrixKernels::matmul);
     table.put("aten::linear", MatrixKernels::linear);
@@ -124,10 +125,10 @@ final class MatrixKernels {
     }
   }
 
-  private static void dot(HostCall call) {
+  private static void dot(HostCall call, String other) {
     MatrixProduct.multiply(
         Views.unsqueeze(call.tensor("self"), 0),
-        Views.unsqueeze(call.tensor("tensor"), 1),
+        Views.unsqueeze(call.tensor(other), 1),
         Views.unsqueeze(Views.unsqueeze(call.result(), 0), 0));
   }
 

@@ -61,11 +61,6 @@ final class Views {
     return strided(tensor, sizes, strides, offset);
   }
 
-  /** {@return the real (0) or imaginary (1) parts of complex elements} */
-  static HostTensor part(HostTensor tensor, int part) {
-    return select(tensor.as(tensor.type().parts()), tensor.type().rank(), part);
-  }
-
   /** {@return the tensor with a dimension of size 1 put in} */
   static HostTensor unsqueeze(HostTensor tensor, int dim) {
     var sizes = sizes(tensor);

@@ -1,6 +1,9 @@
 package dev.symplan.runtime.tensor;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
 import dev.symplan.ir.DType;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -84,9 +87,43 @@ public record HostTensor(MemorySegment memory, TensorType type) {
         && type.isDense()
         && source.type.strides().equals(type.strides())) {
       MemorySegment.copy(source.memory, 0, memory, 0, type.storageBytes());
+    } else if (source.dtype() != dtype() && (source.isComplex() || isComplex())) {
+      copyParts(source);
     } else {
       Loops.copy(source, this);
     }
+  }
+
+  private boolean isComplex() {
+    return dtype().kind() == DType.Kind.COMPLEX;
+  }
+
+  /** Complex numbers are their real parts in real tensors, and what is not 0 is true in bools. */
+  private void copyParts(HostTensor source) {
+    var real = isComplex() ? part(0) : this;
+    real.copyFrom(source.isComplex() ? source.part(0) : source);
+    if (isComplex()) {
+      part(1).copyFrom(source.isComplex() ? source.part(1) : allocate(source.type.contiguous()));
+    } else if (dtype() == DType.BOOL) {
+      var truth = copyAs(type.contiguous());
+      var imaginary = source.part(1).copyAs(type.contiguous());
+      for (long i = 0; i < type.numel(); i++) {
+        byte either = (byte) (truth.memory.get(JAVA_BYTE, i) | imaginary.memory.get(JAVA_BYTE, i));
+        truth.memory.set(JAVA_BYTE, i, either);
+      }
+      copyFrom(truth);
+    }
+  }
+
+  /** {@return the real (0) or imaginary (1) parts of complex elements} */
+  public HostTensor part(int part) {
+    var parts = type.parts();
+    int last = type.rank();
+    long bytes = type.numel() == 0 ? 0 : (long) part * parts.dtype().bytes();
+    return new HostTensor(
+        memory.asSlice(bytes),
+        new TensorType(
+            parts.dtype(), type.sizes(), parts.strides().subArray(0, last), MemorySpace.ANY));
   }
 
   /**

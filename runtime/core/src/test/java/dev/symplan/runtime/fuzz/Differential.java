@@ -126,7 +126,8 @@ final class Differential {
             || options.spaces().containsValue(MemorySpace.SYMMETRIC)
             || GraphPrinter.print(c.program()).contains("@symm");
     return wanted && e.getMessage().contains("is placed in symmetric memory, but not on every rank")
-        || e.getMessage().matches("(?s).*graph '.*' writes into '.*', which graph '.*' gives.*");
+        || e.getMessage().matches("(?s).*graph '.*' writes into '.*', which graph '.*' gives.*")
+        || e.getMessage().contains("of which a conjugate or negative view is read afterwards");
   }
 
   private static String message(Throwable e) {

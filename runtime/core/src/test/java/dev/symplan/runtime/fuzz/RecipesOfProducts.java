@@ -138,7 +138,7 @@ final class RecipesOfProducts {
     }
   }
 
-  private static void target(Call c, DType dtype, long... sizes) {
+  static void target(Call c, DType dtype, long... sizes) {
     if (c.writes("self")) {
       var clone =
           c.sketch.must("aten::clone", new Arg.Ref(c.sketch.tensor(dtype, sizes)), Arg.None.NONE);

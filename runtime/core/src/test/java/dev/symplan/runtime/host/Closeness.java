@@ -57,7 +57,10 @@ final class Closeness {
       names(
           """
           neg add sub rsub where eq ne complex conj_physical _conj_physical convert_element_type
-          _to_copy
+          _to_copy _conj _neg_view resolve_conj resolve_neg nan_to_num copy index_select index gather take embedding index_copy index_fill scatter masked_scatter
+          masked_fill fill tril triu constant_pad_nd flip roll repeat cat stack clone diag_embed
+          slice_scatter select_scatter slice_backward select_backward full zeros ones eye
+          scalar_tensor zeros_like ones_like full_like new_zeros new_ones new_full
           """);
 
   /** PyTorch leaves it to the processor which of two zeros is the larger. */

@@ -7,7 +7,6 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.check.Reference;
-import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
@@ -197,18 +196,25 @@ class SessionOpsTest {
   }
 
   @Test
-  void productsOfComplexNumbersAreRefused() {
-    assertThatThrownBy(
-            () ->
-                run(
-                    """
-                    graph g(x: i64[3]) {
-                      m = aten::prod(x, dtype=torch.complex32)
-                      return m
-                    }
-                    """))
-        .isInstanceOf(RunException.class)
-        .hasMessageContaining("does not compute with c32");
+  void integersAreMultipliedAsComplexNumbers() {
+    assertThat(
+            run(
+                """
+                graph g(x: i64[3]) {
+                  m = aten::prod(x, dtype=torch.complex64)
+                  p = aten::view_as_real(m)
+                  c = aten::cumsum(x, 0, dtype=torch.complex128)
+                  q = aten::view_as_real(c)
+                  s = aten::cumsum(c, 0, dtype=torch.int64)
+                  t = aten::sum(c, dtype=torch.float32)
+                  return p, q, s, t
+                }
+                """))
+        .containsExactly(
+            List.of(6.0, 0.0),
+            List.of(1.0, 0.0, 3.0, 0.0, 6.0, 0.0),
+            List.of(1.0, 4.0, 10.0),
+            List.of(10.0));
   }
 
   @Test

@@ -992,7 +992,6 @@ final class LocalPrograms {
         """);
   }
 
-  /** Classes that there are, of 8; 3 is ignored in some of the calls. */
   /** Arithmetic of complex numbers, over operands of any strides, in place and over nothing. */
   static List<String> complexNumbers() {
     return List.of(
@@ -1033,9 +1032,61 @@ final class LocalPrograms {
             "r = aten::reciprocal(q)",
             "s = aten::view_as_real(r)",
             "t = aten::ne.Scalar(q, 1.5)",
-            "u = prims::convert_element_type(c, torch.float32)"));
+            "u = prims::convert_element_type(c, torch.float32)"),
+        program(
+            "x: f32[9, 33, 2], y: f32[33, 5, 2], i: i64[4], v: f32[4, 33, 2], b: f32[5]",
+            "a = aten::view_as_complex(x)",
+            "c = aten::view_as_complex(y)",
+            "w = aten::view_as_complex(v)",
+            "d = aten::_conj(a)",
+            "e = aten::resolve_conj(d)",
+            "f = aten::prod.dim_int(e, 1)",
+            "g = aten::cumprod(a, 0)",
+            "h = aten::cumprod(e, -1)",
+            "j = aten::cumsum(a, 1)",
+            "k = aten::t(c)",
+            "l = aten::_conj(k)",
+            "m = aten::matmul(d, c)",
+            "n = prims::convert_element_type(b, torch.complex64)",
+            "o = aten::addmm(n, a, c, beta=2, alpha=0.5)",
+            "p = aten::linear(a, l, n)",
+            "q = aten::index_select(a, 0, i)",
+            "r0 = aten::select.int(a, 0, 0)",
+            "r = aten::vdot(r0, r0)",
+            "s = aten::index_put(a, [i], w, True)",
+            "t = aten::tanh(s)",
+            "u = aten::sqrt(t)",
+            "z = aten::sigmoid(u)",
+            "a1 = aten::pow.Tensor_Scalar(z, 3)",
+            "a2 = aten::linalg_vector_norm(a1, 2, [1])",
+            "a3 = aten::var.correction(a1, [0], correction=1)",
+            "a4 = aten::ones_like(a)",
+            "j0 = aten::select.int(x, 2, 0)",
+            "t1 = aten::gt.Scalar(j0, 0)",
+            "a5 = aten::masked_fill.Scalar(a4, t1, 2.5)",
+            "a6 = aten::mul.Tensor(a5, a1)",
+            "a7 = aten::isfinite(a6)",
+            "a8 = prims::convert_element_type(a6, torch.bool)",
+            "a9 = aten::_neg_view(b)",
+            "b1 = aten::view_as_real(h)",
+            "b2 = aten::sin(a1)",
+            "b3 = aten::cat([a, w], 0)",
+            "b4 = aten::clone(a)",
+            "b5 = aten::zero_(b4)",
+            "b6 = aten::clone(a)",
+            "b7 = aten::index_put_(b6, [i], w, True)",
+            "b8 = aten::clone(m)",
+            "b9 = aten::addmm_(b8, a, c)",
+            "c1 = aten::clone(a)",
+            "c2 = aten::copy_(c1, j0)",
+            "c3 = aten::nan_to_num(c1)",
+            "c4 = aten::cumsum(a, 0, dtype=torch.float64)",
+            "c5 = aten::prod.dim_int(a, 0, dtype=torch.float32)",
+            "c6 = aten::clone(t1)",
+            "c7 = aten::copy_(c6, a)"));
   }
 
+  /** Classes that there are, of 8; 3 is ignored in some of the calls. */
   private static String losses(String dtype, String weights) {
     return program(
             "x: %1$s[70, 9], y: %1$s[70, 9], w: %2$s[9], t: i64[70], g: %1$s[70], q: %1$s[5, 9, 6]"
