@@ -211,4 +211,62 @@ class FoundTest {
         """,
         CompileOptions.DEFAULT);
   }
+
+  /** The view's offset counts from the start of the packed result, which the part is not in. */
+  @Test
+  void aViewOfAPartCountsFromThePackedResult() {
+    check(
+        """
+        group g = [0, 1]
+        graph fuzz(x: f32[2, 4], y: f32[2, 8]) {
+          c = aten::cat([x, y], 1)
+          f = aten::view(c, [-1])
+          r = _c10d_functional::reduce_scatter_tensor(f, "sum", 2, "g")
+          a, b = aten::split_with_sizes(r, [4, 8])
+          s = aten::as_strided(b, [2, 2], [2, 1], 4)
+          o = aten::neg(s)
+          p = aten::neg(a)
+          return o, p
+        }
+        """,
+        CompileOptions.DEFAULT);
+  }
+
+  @Test
+  void aViewOfAPartIsOfAnotherPart() {
+    check(
+        """
+        group g = [0, 1]
+        graph fuzz(x: f32[4], y: f32[8]) {
+          f = aten::cat([x, y], 0)
+          r = _c10d_functional::all_gather_into_tensor(f, 2, "g")
+          a = aten::slice.Tensor(r, 0, 4, 12)
+          b = aten::as_strided(a, [8], [1], 16)
+          o = aten::neg(a)
+          p = aten::neg(b)
+          return o, p
+        }
+        """,
+        CompileOptions.DEFAULT);
+  }
+
+  @Test
+  void anOpWritesIntoAPartOfAPackedResult() {
+    check(
+        """
+        group g = [0, 1]
+        graph fuzz(x: f32[2, 4], y: f32[2, 8]) {
+          c = aten::cat([x, y], 1)
+          f = aten::view(c, [-1])
+          r = _c10d_functional::reduce_scatter_tensor(f, "sum", 2, "g")
+          a, b = aten::split_with_sizes(r, [4, 8])
+          s = aten::mul_.Scalar(b, 2)
+          v = aten::view(s, [2, 4])
+          o = aten::neg(v)
+          p = aten::neg(a)
+          return o, p, b
+        }
+        """,
+        CompileOptions.DEFAULT);
+  }
 }

@@ -45,6 +45,7 @@ public final class Aliases {
   /** By value, how much of its storage it takes. */
   private final long[] bytesOf;
 
+  private final boolean[] fromStorage;
   private final boolean[] isView;
   private final boolean[] runs;
   private final List<Storage> storages = new ArrayList<>();
@@ -55,6 +56,7 @@ public final class Aliases {
     this.storageOf = new int[graph.valueCount()];
     this.offsetOf = new long[graph.valueCount()];
     this.bytesOf = new long[graph.valueCount()];
+    this.fromStorage = new boolean[graph.valueCount()];
     this.isView = new boolean[graph.ops().size()];
     this.runs = new boolean[graph.ops().size()];
     Arrays.fill(storageOf, -1);
@@ -132,6 +134,7 @@ public final class Aliases {
     }
     storageOf[value.id()] = base;
     offsetOf[value.id()] = offset;
+    fromStorage[value.id()] = view.fromStorage();
   }
 
   public Graph graph() {
@@ -178,6 +181,11 @@ public final class Aliases {
   /** {@return where the value begins in its storage, in bytes} */
   public long offset(Value value) {
     return offsetOf[value.id()];
+  }
+
+  /** {@return whether the op that gives the value counts its offset from the storage's start} */
+  public boolean countsFromStorage(Value value) {
+    return fromStorage[value.id()];
   }
 
   /** {@return whether the value is all of its storage} */

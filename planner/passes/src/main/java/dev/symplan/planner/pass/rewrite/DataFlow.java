@@ -67,10 +67,13 @@ final class DataFlow {
     return makers.get(value.id());
   }
 
-  /** {@return the value that a view shows; empty for other values} */
+  /**
+   * {@return the value that a view shows; empty for other values, and for a view whose offset
+   * counts from the storage: it would show something else of what takes that value's place}
+   */
   Optional<Value> base(Value view) {
     int maker = maker(view);
-    if (maker == NONE || !aliases.isView(maker)) {
+    if (maker == NONE || !aliases.isView(maker) || aliases.countsFromStorage(view)) {
       return Optional.empty();
     }
     int storage = aliases.id(view);

@@ -8,6 +8,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpCall;
+import dev.symplan.ir.op.OpResult;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
@@ -305,7 +306,7 @@ final class FoldablePacks {
       while (value.isPresent()) {
         var place = place(value.get());
         highest = place.isPresent() ? place : highest;
-        value = flow.base(value.get());
+        value = base(value.get());
       }
       if (highest.isEmpty() || copied.contains(highest.get().part())) {
         return false;
@@ -315,6 +316,16 @@ final class FoldablePacks {
         others.add(highest.get());
       }
       return true;
+    }
+
+    /** {@return the value that a view shows, or that an op wrote into and gives} */
+    private Optional<Value> base(Value value) {
+      int maker = flow.maker(value);
+      if (maker == DataFlow.NONE || !aliases.runs(maker) || aliases.of(value).def() == maker) {
+        return flow.base(value);
+      }
+      var op = ops.get(maker);
+      return op.infer().get(op.results().indexOf(value)).view().map(OpResult.View::of);
     }
 
     private Optional<Read> place(Value value) {

@@ -14,7 +14,6 @@ import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
@@ -156,12 +155,7 @@ final class ForwardCopies extends GraphSearch {
       return !written.read(start(value), type.numel()).isEmpty();
     }
     var base = flow.base(value);
-    return base.isPresent() && !countsFromStorage(value) && isKnown(base.get(), written);
-  }
-
-  private boolean countsFromStorage(Value view) {
-    return ops.get(flow.maker(view)).infer().stream()
-        .anyMatch(result -> result.view().map(OpResult.View::fromStorage).orElse(false));
+    return base.isPresent() && isKnown(base.get(), written);
   }
 
   /** {@return where a tensor begins in its storage, in elements} */

@@ -81,15 +81,21 @@ final class LayoutFolding {
         emit(fold, source.collectives().get(fold.collective()));
       } else if (copies.contains(i)) {
         continue;
-      } else if (!aliases.isView(i) || !gone.contains(aliases.id(op.results().getFirst()))) {
-        copier.keep(op);
-      } else if (op.operands().stream().anyMatch(value -> defined.contains(value.id()))) {
-        // A view of a view that stands for a part.
+      } else if (isKept(op, i, gone, defined)) {
         copier.keep(op);
         op.results().forEach(result -> defined.add(result.id()));
       }
     }
     return Normalize.removeDeadCode(copier.finish(copier.now(source.graph().outputs())));
+  }
+
+  /** Of what views what is gone, only views of what stands for a part of it are kept. */
+  private boolean isKept(Op op, int index, Set<Integer> gone, Set<Integer> defined) {
+    var aliases = source.aliases();
+    return !aliases.isView(index)
+        || !gone.contains(aliases.id(op.results().getFirst()))
+        || (!defined.contains(op.results().getFirst().id())
+            && op.operands().stream().anyMatch(value -> defined.contains(value.id())));
   }
 
   private void emit(Fold fold, Collective collective) {
