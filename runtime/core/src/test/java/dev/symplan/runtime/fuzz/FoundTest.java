@@ -1,7 +1,9 @@
 package dev.symplan.runtime.fuzz;
 
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
@@ -268,5 +270,40 @@ class FoundTest {
         }
         """,
         CompileOptions.DEFAULT);
+  }
+
+  /** Phases give their results row by row. */
+  @Test
+  void anAllReduceIntoAnotherOrderHasNoPhases() {
+    check(
+        """
+        group g = [0, 1, 2, 3]
+        graph fuzz(x: f32[12, 64]) {
+          r: f32[12, 64][1, 12] = _c10d_functional::all_reduce(x, "max", "g")
+          w = _c10d_functional::wait_tensor(r)
+          return w
+        }
+        """,
+        betweenHosts(Mode.ON));
+  }
+
+  @Test
+  void aScatterOfSeparateRowsBetweenHostsConvertsWhatItReduces() {
+    check(
+        """
+        group g = [0, 1, 2, 3]
+        graph fuzz(x: bf16[2, 16, 3]) {
+          r = symplan::reduce_scatter_dim(x, "max", 1, 4, "g", dtype=torch.float32)
+          a = aten::neg(r)
+          return a
+        }
+        """,
+        betweenHosts(Mode.OFF));
+  }
+
+  private static CompileOptions betweenHosts(Mode hierarchical) {
+    return CompileOptions.DEFAULT
+        .withHosts(Hosts.filled(ImmutableIntArray.of(2, 2)))
+        .withRewrites(RewriteOptions.AUTO.withHierarchical(hierarchical));
   }
 }

@@ -5,6 +5,7 @@ import static com.google.common.collect.ImmutableSet.toImmutableSet;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.Iterables;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.DomainGroups;
@@ -167,11 +168,13 @@ public final class Hierarchy implements Rewriter {
     }
 
     private static Optional<String> uneven(Collective collective, int within) {
+      for (var value : Iterables.concat(collective.operands(), collective.results())) {
+        if (!value.tensor().isContiguous()) {
+          return Optional.of("%s is not contiguous".formatted(value.name()));
+        }
+      }
       for (var operand : collective.operands()) {
         var type = operand.tensor();
-        if (!type.isContiguous()) {
-          return Optional.of("%s is not contiguous".formatted(operand.name()));
-        }
         if (type.numel() == 0
             || (collective.kind() == Kind.ALL_REDUCE && type.numel() % within != 0)) {
           return Optional.of(

@@ -39,8 +39,15 @@ final class SeparateRows {
     int dim = call.dim(operand.tensor().rank());
     var target = Target.of(op.result());
     if (call.kind().reduces()) {
+      // NCCL does not convert what it reduces.
+      var sent = call.dtype().map(to -> new TensorEmitter(emitter).cast(operand, to));
       emitter.reduceScatter(
-          target, operand, dim, call.reduceOp().orElseThrow(), call.group(), algorithm);
+          target,
+          sent.orElse(operand),
+          dim,
+          call.reduceOp().orElseThrow(),
+          call.group(),
+          algorithm);
     } else {
       emitter.allGather(target, operand, dim, call.group(), algorithm);
     }
