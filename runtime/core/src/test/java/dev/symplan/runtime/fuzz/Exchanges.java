@@ -79,8 +79,9 @@ final class Exchanges {
       floats &= dtype.isFloat();
       whole &= !dtype.isFloat();
     }
-    var names = new ArrayList<>(List.of("sum", "sum", "min", "max", "product"));
-    names.addAll(floats ? List.of("avg") : List.of());
+    var names = new ArrayList<>(List.of("min", "max"));
+    names.addAll(floats && sketch.exact ? List.of() : List.of("sum", "sum", "product"));
+    names.addAll(floats && !sketch.exact ? List.of("avg") : List.of());
     names.addAll(whole ? List.of("band", "bor", "bxor") : List.of());
     return new Arg.Str(sketch.pick(names));
   }

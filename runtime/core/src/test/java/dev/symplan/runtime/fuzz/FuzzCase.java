@@ -93,7 +93,20 @@ record FuzzCase(
     out.append(".withRanks(").append(options.ranks()).append(')');
     out.append(".withInputs(MemorySpace.").append(options.inputs()).append(')');
     out.append(".withOutputs(MemorySpace.").append(options.outputs()).append(')');
+    options
+        .hosts()
+        .ifPresent(
+            hosts ->
+                out.append(
+                    ".withHosts(Hosts.parse(\"%s\").orElseThrow())".formatted(hosts.text())));
     out.append(options.overlap() ? "" : ".withOverlap(false)");
+    out.append(options.fusion() ? "" : ".withFusion(false)");
+    out.append(options.epilogues() ? "" : ".withEpilogues(false)");
+    out.append(options.acrossGraphs() ? ".withAcrossGraphs(true)" : "");
+    if (!options.replicated().isEmpty()) {
+      out.append(".withReplicated(ImmutableSet.of(\"");
+      out.append(String.join("\", \"", options.replicated())).append("\"))");
+    }
     options
         .prefetch()
         .ifPresent(depth -> out.append(".withPrefetch(OptionalInt.of(%s))".formatted(depth)));

@@ -2,6 +2,7 @@ package dev.symplan.runtime.fuzz;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
@@ -11,6 +12,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.testkit.Cuts;
+import dev.symplan.planner.machine.Hosts;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.Objective;
@@ -18,6 +20,7 @@ import dev.symplan.planner.options.RewriteOptions;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import java.util.SplittableRandom;
@@ -74,10 +77,12 @@ final class Generator {
   FuzzCase make(long seed) {
     var random = new SplittableRandom(seed);
     random.nextLong();
-    int ranks = new int[] {1, 2, 2, 4}[random.nextInt(4)];
+    int ranks = new int[] {1, 2, 2, 2, 3, 4, 4}[random.nextInt(7)];
     int versions = ranks == 1 || random.nextInt(10) < 7 ? 1 : random.nextInt(3) == 0 ? ranks : 2;
     var versionOf = versionOf(random, ranks, versions);
-    var sketch = new Sketch(random, versions);
+    boolean spliced = seed % 2 == 1;
+    var hosts = hosts(random, ranks);
+    var sketch = new Sketch(random, versions, hosts.isPresent(), spliced);
     var groups = groups(ranks);
     var exchanges = new Exchanges(sketch, groups, versionOf);
     for (int i = 1 + random.nextInt(2); i > 0; i--) {
@@ -85,6 +90,10 @@ final class Generator {
     }
     int steps = random.nextInt(12) == 0 ? 15 + random.nextInt(20) : 2 + random.nextInt(8);
     for (int i = 0; i < steps; i++) {
+      if (spliced && random.nextInt(100) < 40) {
+        var other = frequent.get(random.nextInt(frequent.size()));
+        attempt(() -> new Splices(sketch, groups, () -> attempt(() -> local(sketch, other))).add());
+      }
       // All ops get their turn; some more often.
       var next = ops.get((int) Math.floorMod(seed * 3 + i, (long) ops.size()));
       attempt(random.nextInt(100) < 35 ? exchanges::add : () -> local(sketch, next));
@@ -117,7 +126,7 @@ final class Generator {
     return new FuzzCase(
         program,
         Target.ofName(targets.get(random.nextInt(targets.size()))).orElseThrow(),
-        options(random, program, ranks),
+        options(random, program, ranks, hosts),
         sketch.fills(),
         seed);
   }
@@ -187,7 +196,15 @@ final class Generator {
     }
   }
 
-  private static CompileOptions options(SplittableRandom random, Program program, int ranks) {
+  /** Several hosts, in some cases. */
+  private static Optional<Hosts> hosts(SplittableRandom random, int ranks) {
+    return ranks > 1 && random.nextInt(8) == 0
+        ? Optional.of(Hosts.filled(ImmutableIntArray.of(ranks / 2, ranks - ranks / 2)))
+        : Optional.empty();
+  }
+
+  private static CompileOptions options(
+      SplittableRandom random, Program program, int ranks, Optional<Hosts> hosts) {
     var spaces = MemorySpace.values();
     var options =
         CompileOptions.DEFAULT
@@ -218,10 +235,24 @@ final class Generator {
             modes[random.nextInt(modes.length)],
             modes[random.nextInt(modes.length)],
             modes[random.nextInt(modes.length)],
-            RewriteOptions.Mode.AUTO,
+            hosts.isEmpty() ? RewriteOptions.Mode.AUTO : modes[random.nextInt(modes.length)],
             modes[random.nextInt(modes.length)]);
     var objectives = Objective.values();
+    if (hosts.isPresent()) {
+      options = options.withHosts(hosts.get());
+    }
+    if (random.nextInt(3) == 0) {
+      options =
+          options.withReplicated(
+              program.graphs().getFirst().inputs().stream()
+                  .map(Value::name)
+                  .filter(_ -> random.nextInt(4) > 0)
+                  .collect(ImmutableSet.toImmutableSet()));
+    }
     return options
+        .withAcrossGraphs(random.nextInt(4) == 0)
+        .withFusion(random.nextInt(8) > 0)
+        .withEpilogues(random.nextInt(8) > 0)
         .withRewrites(rewrites)
         .withObjective(objectives[random.nextInt(objectives.length)])
         .withPrefetch(

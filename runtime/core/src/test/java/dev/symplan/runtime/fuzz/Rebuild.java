@@ -38,8 +38,9 @@ final class Rebuild {
       var specs = new ArrayList<ResultSpec>();
       for (var result : op.results()) {
         specs.add(
-            result.isTensor() && op.def().rule().isEmpty()
-                ? new ResultSpec(result.name(), Optional.of(result.type()), false, Span.NONE)
+            result.isTensor() && (op.def().rule().isEmpty() || result.annotated())
+                ? new ResultSpec(
+                    result.name(), Optional.of(result.type()), result.annotated(), Span.NONE)
                 : ResultSpec.named(result.name(), Span.NONE));
       }
       var args =

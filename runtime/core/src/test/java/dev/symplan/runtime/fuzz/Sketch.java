@@ -15,6 +15,7 @@ import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
@@ -43,6 +44,9 @@ final class Sketch {
   private static final long MAX_ELEMENTS = 400;
   private static final long MAX_BYTES = 8_192;
 
+  /** How many times as much ops may make in programs with splices. */
+  private static final long ROOM = 100;
+
   static final ImmutableList<DType> DTYPES =
       ImmutableList.of(
           DType.F32,
@@ -57,6 +61,11 @@ final class Sketch {
 
   final SplittableRandom random;
   final int versions;
+
+  /** Whether no sum depends on the order in which ranks add. */
+  final boolean exact;
+
+  private final boolean roomy;
   private final List<List<Value>> inputs = new ArrayList<>();
   private final List<List<Op>> ops = new ArrayList<>();
   private final List<Value> pool = new ArrayList<>();
@@ -70,8 +79,18 @@ final class Sketch {
   private int nextName;
 
   Sketch(SplittableRandom random, int versions) {
+    this(random, versions, false, false);
+  }
+
+  /**
+   * @param exact whether no sum depends on the order in which ranks add
+   * @param roomy whether tensors may be larger than usual
+   */
+  Sketch(SplittableRandom random, int versions, boolean exact, boolean roomy) {
     this.random = random;
     this.versions = versions;
+    this.exact = exact;
+    this.roomy = roomy;
     for (int v = 0; v < versions; v++) {
       inputs.add(new ArrayList<>());
       ops.add(new ArrayList<>());
@@ -160,7 +179,7 @@ final class Sketch {
   Value input(DType dtype, long[] sizes, Fill fill) {
     var type = TensorType.contiguous(dtype, sizes);
     if (sizes.length > 1 && chance(25)) {
-      type = type.withStrides(permuted(sizes));
+      type = type.withStrides(permuted(sizes, order(sizes.length)));
     } else if (sizes.length > 0 && chance(8)) {
       var strides = type.strides().toArray();
       Arrays.setAll(strides, i -> strides[i] * 2);
@@ -174,8 +193,7 @@ final class Sketch {
     return input(type, fill);
   }
 
-  private ImmutableLongArray permuted(long[] sizes) {
-    var order = order(sizes.length);
+  private static ImmutableLongArray permuted(long[] sizes, int[] order) {
     var strides = new long[sizes.length];
     long next = 1;
     for (int dim : order) {
@@ -301,6 +319,11 @@ final class Sketch {
     return Optional.empty();
   }
 
+  /** Strides that fit the first version's sizes need not fit those of another. */
+  private static boolean isOverlapping(OpResult result, TensorType type) {
+    return result.view().isEmpty() && !hasNoOverlap(type);
+  }
+
   static boolean hasNoOverlap(TensorType type) {
     var dims = new ArrayList<Integer>();
     for (int i = 0; i < type.rank(); i++) {
@@ -364,6 +387,7 @@ final class Sketch {
     if (inferred.stream().anyMatch(results -> !kinds(results).equals(kinds(inferred.getFirst())))) {
       return Optional.empty();
     }
+    boolean elsewhere = chance(6) && layElsewhere(def, inferred);
     var results = new ArrayList<List<Value>>();
     var names = new ArrayList<String>();
     for (int i = 0; i < count; i++) {
@@ -373,7 +397,8 @@ final class Sketch {
     for (int v = 0; v < versions; v++) {
       var own = new ArrayList<Value>();
       for (int i = 0; i < count; i++) {
-        own.add(new Value(nextId++, names.get(i), inferred.get(v).get(i).type(), Span.NONE, false));
+        var type = inferred.get(v).get(i).type();
+        own.add(new Value(nextId++, names.get(i), type, Span.NONE, elsewhere));
       }
       results.add(own);
       ops.get(v)
@@ -400,6 +425,42 @@ final class Sketch {
     return Optional.of(made.build());
   }
 
+  /**
+   * Gives the results of an op other strides than the op would: annotations may. Collectives only
+   * write without gaps, and some of them only row by row.
+   *
+   * @param results by version
+   * @return whether it could
+   */
+  private boolean layElsewhere(OpDef def, List<ImmutableList<OpResult>> results) {
+    var kind = def.collective().map(CollectiveSpec::kind);
+    boolean can = kind.isEmpty() || (kind.get().keepsLayout() && !def.schema().mutates());
+    boolean plain =
+        results.stream()
+            .flatMap(List::stream)
+            .allMatch(one -> one.view().isEmpty() && one.type() instanceof TensorType);
+    if (!can || !plain) {
+      return false;
+    }
+    int gap = kind.isEmpty() && chance(25) ? 2 : 1;
+    for (int i = 0; i < results.getFirst().size(); i++) {
+      var order = order(((TensorType) results.getFirst().get(i).type()).rank());
+      for (int v = 0; v < versions; v++) {
+        var all = new ArrayList<>(results.get(v));
+        var type = (TensorType) all.get(i).type();
+        var space = type.space() == MemorySpace.HOST ? type.space() : MemorySpace.ANY;
+        var strides = permuted(type.sizes().toArray(), order).toArray();
+        Arrays.setAll(strides, dim -> strides[dim] * gap);
+        all.set(
+            i,
+            all.get(i)
+                .withType(type.withSpace(space).withStrides(ImmutableLongArray.copyOf(strides))));
+        results.set(v, ImmutableList.copyOf(all));
+      }
+    }
+    return true;
+  }
+
   /** Whether the ranks' outputs are the same. */
   private static List<String> kinds(List<OpResult> results) {
     return results.stream()
@@ -411,12 +472,15 @@ final class Sketch {
         .toList();
   }
 
-  private static @Nullable ImmutableList<OpResult> infer(OpDef def, ImmutableList<Arg> args) {
+  private @Nullable ImmutableList<OpResult> infer(OpDef def, ImmutableList<Arg> args) {
     try {
       var results = def.infer(args).orElseThrow();
+      long room = roomy ? ROOM : 1;
       for (var result : results) {
         if (result.type() instanceof TensorType type
-            && (type.numel() > MAX_ELEMENTS || type.storageBytes() > MAX_BYTES)) {
+            && (isOverlapping(result, type)
+                || type.numel() > room * MAX_ELEMENTS
+                || type.storageBytes() > room * MAX_BYTES)) {
           return null;
         }
       }

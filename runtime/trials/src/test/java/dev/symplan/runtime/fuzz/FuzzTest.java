@@ -3,6 +3,7 @@ package dev.symplan.runtime.fuzz;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.base.Throwables;
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.ir.aten.BuiltinOps;
@@ -10,13 +11,7 @@ import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
-import dev.symplan.ir.op.OpTrait;
-import dev.symplan.ir.testkit.Cuts;
 import dev.symplan.ir.testkit.Fuzz;
-import dev.symplan.planner.plan.OrderDecision.Outcome;
-import dev.symplan.planner.plan.Placement;
-import dev.symplan.planner.plan.Rewrite.Action;
-import dev.symplan.planner.plan.Step;
 import dev.symplan.runtime.host.HostCall;
 import dev.symplan.runtime.host.HostKernels;
 import java.util.ArrayList;
@@ -29,7 +24,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
@@ -57,6 +51,38 @@ class FuzzTest {
       ImmutableMap.of(
           "aten::_assert_tensor_metadata", "its rule checks it: there is nothing left to run");
 
+  /** What plans have to decide of some programs. */
+  private static final ImmutableList<String> DECISIONS =
+      ImmutableList.of(
+          "another order",
+          "barriers that others stand in for",
+          "chunked",
+          "collectives beside compute",
+          "collectives in place",
+          "collectives of several tensors",
+          "epilogues",
+          "epilogues that pass on",
+          "folded",
+          "fused steps",
+          "fused steps by rows",
+          "graphs with copies",
+          "hierarchical",
+          "inputs that ranks have alike",
+          "merged",
+          "offloaded",
+          "operand not aligned",
+          "operand ranks differ",
+          "operand reads rows",
+          "ranks with graphs of their own",
+          "recomputed",
+          "result external output",
+          "result writes rows",
+          "rows of a piece",
+          "sequence_parallel",
+          "several graphs",
+          "several hosts",
+          "shards in the whole");
+
   private static final List<OpRegistry.Registration> REGISTRATIONS = new ArrayList<>();
 
   private final Map<String, LongAdder> ops = new ConcurrentHashMap<>();
@@ -64,15 +90,7 @@ class FuzzTest {
   private final Map<String, FuzzCase> findings = new ConcurrentHashMap<>();
   private final ConcurrentLinkedQueue<String> stories = new ConcurrentLinkedQueue<>();
   private final ConcurrentLinkedQueue<String> failures = new ConcurrentLinkedQueue<>();
-  private final AtomicInteger async = new AtomicInteger();
-  private final AtomicInteger inPlace = new AtomicInteger();
-  private final AtomicInteger shares = new AtomicInteger();
-  private final AtomicInteger reordered = new AtomicInteger();
-  private final AtomicInteger several = new AtomicInteger();
-  private final AtomicInteger copied = new AtomicInteger();
-  private final AtomicInteger recomputed = new AtomicInteger();
-  private final AtomicInteger fused = new AtomicInteger();
-  private final AtomicInteger fusedByRows = new AtomicInteger();
+  private final Map<String, LongAdder> decisions = new ConcurrentHashMap<>();
 
   /** A copy that takes its time, so that ranks and streams get apart. */
   private static void slow(HostCall call) {
@@ -120,16 +138,7 @@ class FuzzTest {
       }
     }
     stories.forEach(System.out::println);
-    System.out.printf(
-        "%s collectives beside compute, %s in place; %s with shares in the whole; %s programs in"
-            + " another order%n",
-        async.get(), inPlace.get(), shares.get(), reordered.get());
-    System.out.printf(
-        "%s programs of several graphs, %s with copies of other strides; %s with tensors that are"
-            + " computed again%n",
-        several.get(), copied.get(), recomputed.get());
-    System.out.printf(
-        "%s fused steps, %s of them with ops that go by rows%n", fused.get(), fusedByRows.get());
+    System.out.println("programs by decision: " + new TreeMap<>(decisions));
     var notRun = new TreeMap<String, Long>();
     refused.forEach((why, times) -> notRun.put(why, times.sum()));
     System.out.println("not evaluated: " + notRun);
@@ -142,15 +151,13 @@ class FuzzTest {
     assertThat(failures).as("failures of the generator").isEmpty();
     if (GRAPHS >= 5_000) {
       assertThat(missing).as("ops that were never run").isEmpty();
-      assertThat(several.get()).as("programs of several graphs").isPositive();
-      assertThat(copied.get()).as("programs whose graphs get copies").isGreaterThan(50);
-      assertThat(recomputed.get()).as("programs that compute tensors again").isPositive();
-      assertThat(async.get()).as("collectives beside compute").isPositive();
-      assertThat(inPlace.get()).as("collectives in place").isPositive();
-      assertThat(shares.get()).as("programs with shares in the whole").isPositive();
-      assertThat(reordered.get()).as("programs in another order").isPositive();
-      assertThat(fusedByRows.get()).as("fused steps by rows").isPositive();
+      assertThat(decisions.keySet()).as("what plans decide").containsAll(DECISIONS);
+      assertThat(decisions.get("graphs with copies").sum()).isGreaterThan(50);
     }
+  }
+
+  private static void count(Map<String, LongAdder> counts, String name) {
+    counts.computeIfAbsent(name, _ -> new LongAdder()).increment();
   }
 
   private void check(Generator generator, long seed) {
@@ -163,42 +170,14 @@ class FuzzTest {
       return;
     }
     var outcome = Differential.check(made);
-    outcome
-        .refused()
-        .ifPresent(
-            why ->
-                refused
-                    .computeIfAbsent(why.replaceAll("[0-9]+|'[^']*'", "#"), _ -> new LongAdder())
-                    .increment());
+    outcome.refused().ifPresent(why -> count(refused, why.replaceAll("[0-9]+|'[^']*'", "#")));
     outcome
         .plan()
         .filter(_ -> outcome.refused().isEmpty())
         .ifPresent(
             plan -> {
-              Differential.opsOf(made, plan)
-                  .forEach(name -> ops.computeIfAbsent(name, _ -> new LongAdder()).increment());
-              recomputed.addAndGet(
-                  plan.rewrites().stream().anyMatch(one -> one.action() == Action.RECOMPUTED)
-                      ? 1
-                      : 0);
-              copied.addAndGet(Cuts.hasCopies(plan.forRank(0).graph()) ? 1 : 0);
-              several.addAndGet(plan.forRank(0).borders().isEmpty() ? 0 : 1);
-              reordered.addAndGet(plan.reordering().outcome() == Outcome.REORDERED ? 1 : 0);
-              for (var collective : plan.forRank(0).collectives()) {
-                async.addAndGet(collective.isAsync() ? 1 : 0);
-                inPlace.addAndGet(collective.inPlace() ? 1 : 0);
-              }
-              shares.addAndGet(
-                  plan.forRank(0).placements().stream().anyMatch(Placement::isShard) ? 1 : 0);
-              for (var step : plan.forRank(0).steps()) {
-                if (step instanceof Step.Fused(var indices)) {
-                  var all = plan.forRank(0).graph().ops();
-                  boolean byRows =
-                      indices.stream().anyMatch(i -> all.get(i).def().has(OpTrait.ROWWISE));
-                  fused.incrementAndGet();
-                  fusedByRows.addAndGet(byRows ? 1 : 0);
-                }
-              }
+              Differential.opsOf(made, plan).forEach(name -> count(ops, name));
+              Decisions.of(plan).forEach(name -> count(decisions, name));
             });
     outcome
         .finding()
