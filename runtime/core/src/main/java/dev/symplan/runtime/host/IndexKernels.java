@@ -180,7 +180,7 @@ final class IndexKernels {
           if (dtype.isFloat()) {
             Pointwise.apply(target, Pointwise.binary((a, b) -> a + alpha * b), target, summand);
           } else {
-            addLongs(target, summand, (long) alpha);
+            addLongs(target, summand, dtype == DType.BOOL && alpha != 0 ? 1 : (long) alpha);
           }
         });
     if (narrow) {

@@ -72,6 +72,23 @@ class SessionOpsTest {
             List.of(6.0, 12.0, 18.0), List.of(6.0, 12.0, 18.0), List.of(7.0, 14.0, 21.0));
   }
 
+  /** As in PyTorch, where 0.5 is true. */
+  @Test
+  void factorsOfBoolsAreBools() {
+    assertThat(
+            run(
+                """
+                graph g(y: b8[2]) {
+                  x = aten::zeros([3], dtype=torch.bool)
+                  i = aten::arange(2)
+                  a = aten::index_add(x, 0, i, y, alpha=0.5)
+                  b = aten::index_add(x, 0, i, y, alpha=0)
+                  return a, b
+                }
+                """))
+        .containsExactly(List.of(1.0, 1.0, 0.0), List.of(0.0, 0.0, 0.0));
+  }
+
   @Test
   void emptyTensorsAreConcatenatedAlongAnyDimension() {
     assertThat(
