@@ -7,11 +7,9 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.DoubleBinaryOperator;
 import java.util.function.DoubleUnaryOperator;
-import java.util.function.IntToDoubleFunction;
 import java.util.stream.Stream;
 
 /**
@@ -70,7 +68,7 @@ record ConstantOps(ConstantElements operands) {
     var plain = name.name();
     if (FILLS.containsKey(plain)) {
       double value = FILLS.get(plain);
-      return constant(type, value);
+      return RowFunctions.constant(type, value);
     }
     if (COMPARISONS.containsKey(plain)) {
       return compared(op, type, COMPARISONS.get(plain));
@@ -91,14 +89,14 @@ record ConstantOps(ConstantElements operands) {
         double value =
             conversion(type.dtype(), type.dtype())
                 .applyAsDouble(call.number(plain.equals("scalar_tensor") ? "s" : "fill_value"));
-        yield constant(type, value);
+        yield RowFunctions.constant(type, value);
       }
       case "iota", "arange" -> counting(op, type);
       case "logical_not", "bitwise_not" -> {
         if (call.tensor("self").dtype() != DType.BOOL) {
           throw new UnknownElements();
         }
-        yield ofOne(call.value("self"), type, each(a -> 1 - a));
+        yield ofOne(call.value("self"), type, RowFunctions.each(a -> 1 - a));
       }
       case "where" -> choice(op, type);
       case "masked_fill" -> maskedFill(op, type);
@@ -108,11 +106,6 @@ record ConstantOps(ConstantElements operands) {
       case "index" -> indexed(op, type);
       default -> throw new UnknownElements();
     };
-  }
-
-  private static RowFunction constant(TensorType type, double value) {
-    var row = Runs.of(lastSize(type), value);
-    return _ -> row;
   }
 
   private static double bool(boolean value) {
@@ -152,7 +145,7 @@ record ConstantOps(ConstantElements operands) {
     }
     if (to == DType.I64 || to == DType.I32) {
       double max = maxInteger(from, to);
-      return a -> upTo(max, a < 0 ? Math.ceil(a) : Math.floor(a));
+      return a -> RowFunctions.upTo(max, a < 0 ? Math.ceil(a) : Math.floor(a));
     }
     throw new UnknownElements();
   }
@@ -167,7 +160,7 @@ record ConstantOps(ConstantElements operands) {
       case Arg.Ref(var value) when value.isTensor() -> operands.reader(value, shape);
       case Arg.Literal literal -> {
         double number = literal.number().orElseThrow(UnknownElements::new).doubleValue();
-        yield constant(shape, number);
+        yield RowFunctions.constant(shape, number);
       }
       case Arg.Ref _, Arg.Seq _ -> throw new UnknownElements();
     };
@@ -183,89 +176,16 @@ record ConstantOps(ConstantElements operands) {
     return joint(
         op,
         type,
-        (made, count, a, by, b, otherBy) -> compare(made, count, a, by, b, otherBy, holds));
+        (made, count, a, by, b, otherBy) ->
+            RowFunctions.compare(made, count, a, by, b, otherBy, holds));
   }
 
-  /**
-   * Of two runs, one is greater from some element on, and they are equal before that at most once.
-   */
-  private static void compare(
-      Runs.Builder made,
-      int count,
-      double first,
-      double step,
-      double otherFirst,
-      double otherStep,
-      int holds) {
-    checkUpTo(Runs.MAX_EXACT, count, first, step);
-    checkUpTo(Runs.MAX_EXACT, count, otherFirst, otherStep);
-    // The difference is rounded, but its sign is exact.
-    IntToDoubleFunction difference = i -> first + i * step - (otherFirst + i * otherStep);
-    int at = 0;
-    while (at < count) {
-      double sign = Math.signum(difference.applyAsDouble(at));
-      int end = endOf(sign, difference, at, count);
-      made.add(end - at, holds >> (1 + (int) sign) & 1, 0);
-      at = end;
-    }
-  }
-
-  /** {@return up to where the sign of what only rises, or only falls, is the same} */
-  private static int endOf(double sign, IntToDoubleFunction values, int begin, int count) {
-    int same = begin;
-    int end = count;
-    while (end - same > 1) {
-      int middle = (same + end) >>> 1;
-      if (Math.signum(values.applyAsDouble(middle)) == sign) {
-        same = middle;
-      } else {
-        end = middle;
-      }
-    }
-    return end;
-  }
-
-  /** Makes elements from those of two runs. */
-  private interface OfRuns {
-    void make(
-        Runs.Builder made,
-        int count,
-        double first,
-        double step,
-        double otherFirst,
-        double otherStep);
-  }
-
-  private RowFunction joint(Op op, TensorType type, OfRuns function) {
-    return joint(operand(op, "self", type), operand(op, "other", type), function);
-  }
-
-  private static RowFunction joint(RowFunction left, RowFunction right, OfRuns function) {
-    return row -> {
-      var made = new Runs.Builder();
-      left.row(row)
-          .forEach(
-              right.row(row),
-              (count, a, by, b, otherBy) -> function.make(made, count, a, by, b, otherBy));
-      return made.build();
-    };
+  private RowFunction joint(Op op, TensorType type, RowFunctions.OfRuns function) {
+    return RowFunctions.joint(operand(op, "self", type), operand(op, "other", type), function);
   }
 
   private RowFunction ofTwo(Op op, TensorType type, DoubleBinaryOperator function) {
-    return joint(op, type, each(function));
-  }
-
-  /** Each element by itself, or one for all that are the same. */
-  private static OfRuns each(DoubleBinaryOperator function) {
-    return (made, count, a, by, b, otherBy) -> {
-      if (by == 0 && otherBy == 0) {
-        made.add(count, function.applyAsDouble(a, b), 0);
-      } else {
-        for (int i = 0; i < count; i++) {
-          made.add(1, function.applyAsDouble(a + i * by, b + i * otherBy), 0);
-        }
-      }
-    };
+    return joint(op, type, RowFunctions.each(function));
   }
 
   private RowFunction ofNumbers(Op op, TensorType type, DoubleBinaryOperator function) {
@@ -298,32 +218,20 @@ record ConstantOps(ConstantElements operands) {
         op,
         type,
         (made, count, a, by, b, otherBy) -> {
-          checkUpTo(Runs.MAX_EXACT, count, a, by);
-          checkUpTo(Runs.MAX_EXACT, count, b, otherBy);
+          RowFunctions.checkUpTo(Runs.MAX_EXACT, count, a, by);
+          RowFunctions.checkUpTo(Runs.MAX_EXACT, count, b, otherBy);
           double first = function.applyAsDouble(a, b);
           double second = function.applyAsDouble(a + by, b + otherBy);
           double third = function.applyAsDouble(a + 2 * by, b + 2 * otherBy);
           // A product of two runs with steps has none.
           if (third - second == second - first) {
-            checkUpTo(max, count, first, second - first);
+            RowFunctions.checkUpTo(max, count, first, second - first);
             made.add(count, first, second - first);
           } else {
-            each((x, y) -> upTo(max, function.applyAsDouble(x, y)))
+            RowFunctions.each((x, y) -> RowFunctions.upTo(max, function.applyAsDouble(x, y)))
                 .make(made, count, a, by, b, otherBy);
           }
         });
-  }
-
-  private static double upTo(double max, double value) {
-    if (Math.abs(value) <= max) {
-      return value;
-    }
-    throw new UnknownElements();
-  }
-
-  private static void checkUpTo(double max, int count, double first, double step) {
-    upTo(max, first);
-    upTo(max, first + (count - 1) * step);
   }
 
   /** {@return the length of a row} */
@@ -331,47 +239,22 @@ record ConstantOps(ConstantElements operands) {
     return type.rank() == 0 ? 1 : Math.toIntExact(type.size(type.rank() - 1));
   }
 
-  /** Makes elements from those of a run. */
-  private interface OfRun {
-    void make(Runs.Builder made, int count, double first, double step);
-  }
-
-  private RowFunction ofOne(Value value, TensorType type, OfRun function) {
-    return made(operands.reader(value, type), function);
-  }
-
-  private static RowFunction made(RowFunction rows, OfRun function) {
-    return row -> {
-      var made = new Runs.Builder();
-      rows.row(row).forEach((count, first, step) -> function.make(made, count, first, step));
-      return made.build();
-    };
-  }
-
-  private static OfRun each(DoubleUnaryOperator function) {
-    return (made, count, first, step) -> {
-      if (step == 0) {
-        made.add(count, function.applyAsDouble(first), 0);
-      } else {
-        for (int i = 0; i < count; i++) {
-          made.add(1, function.applyAsDouble(first + i * step), 0);
-        }
-      }
-    };
+  private RowFunction ofOne(Value value, TensorType type, RowFunctions.OfRun function) {
+    return RowFunctions.made(operands.reader(value, type), function);
   }
 
   /** Runs stay runs where numbers stay what they are. */
   private static RowFunction converted(RowFunction rows, DType from, DType to) {
     var conversion = conversion(from, to);
     boolean keeps = to == DType.I64 || to == DType.I32;
-    return made(
+    return RowFunctions.made(
         rows,
         (made, count, first, step) -> {
           if (keeps && step != 0) {
-            checkUpTo(maxInteger(from, to), count, first, step);
+            RowFunctions.checkUpTo(maxInteger(from, to), count, first, step);
             made.add(count, first, step);
           } else {
-            each(conversion).make(made, count, first, step);
+            RowFunctions.each(conversion).make(made, count, first, step);
           }
         });
   }
@@ -403,7 +286,9 @@ record ConstantOps(ConstantElements operands) {
   }
 
   private RowFunction chosen(Op op, TensorType type, String condition, String yes, String no) {
-    var rows = chosen(operand(op, condition, type), operand(op, yes, type), operand(op, no, type));
+    var rows =
+        RowFunctions.chosen(
+            operand(op, condition, type), operand(op, yes, type), operand(op, no, type));
     boolean fromFloats =
         Stream.of(yes, no)
             .anyMatch(
@@ -412,29 +297,6 @@ record ConstantOps(ConstantElements operands) {
                         && value.isTensor()
                         && value.tensor().dtype().isFloat());
     return converted(rows, fromFloats ? DType.F64 : type.dtype(), type.dtype());
-  }
-
-  private static RowFunction chosen(RowFunction condition, RowFunction yes, RowFunction no) {
-    return row -> {
-      var whether = condition.row(row);
-      var these = yes.row(row);
-      var those = no.row(row);
-      var parts = new ArrayList<Runs>();
-      whether.forEach(
-          new Runs.Visitor() {
-            private int at = 0;
-
-            @Override
-            public void see(int count, double first, double step) {
-              if (step != 0) {
-                throw new UnknownElements();
-              }
-              parts.add((first == 0 ? those : these).slice(at, 1, count));
-              at += count;
-            }
-          });
-      return Runs.join(parts);
-    };
   }
 
   private RowFunction triangle(Op op, TensorType type) {
@@ -517,19 +379,22 @@ record ConstantOps(ConstantElements operands) {
       throw new UnknownElements();
     }
     var elements = operands.held(self);
-    var places = constant(type, 0);
+    var places = RowFunctions.constant(type, 0);
     for (int dim = 0; dim < given.size(); dim++) {
       long size = from.size(dim);
       var index = operands.reader(((Arg.Ref) given.get(dim)).value(), type);
-      var wrapped = made(index, (made, count, first, step) -> wrap(made, count, first, step, size));
+      var wrapped =
+          RowFunctions.made(
+              index, (made, count, first, step) -> wrap(made, count, first, step, size));
       places =
-          joint(
+          RowFunctions.joint(
               places,
               wrapped,
               (made, count, a, by, b, otherBy) ->
                   made.add(count, a * size + b, by * size + otherBy));
     }
-    return made(places, (made, count, first, step) -> take(elements, made, count, first, step));
+    return RowFunctions.made(
+        places, (made, count, first, step) -> take(elements, made, count, first, step));
   }
 
   /** Negative indices count from the end. */
@@ -541,7 +406,7 @@ record ConstantOps(ConstantElements operands) {
     if (first < 0 == last < 0) {
       made.add(count, first < 0 ? first + size : first, step);
     } else {
-      each(index -> index < 0 ? index + size : index).make(made, count, first, step);
+      RowFunctions.each(index -> index < 0 ? index + size : index).make(made, count, first, step);
     }
   }
 
