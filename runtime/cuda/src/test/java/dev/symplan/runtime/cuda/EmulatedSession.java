@@ -442,17 +442,26 @@ final class EmulatedSession extends ExecutableSession {
 
   /** The memory beside the arenas that the steps of a program reach. */
   private static long scratchBytes(Stream<DeviceStep> steps) {
-    return steps
-        .flatMap(step -> step.launches().stream())
+    return steps.mapToLong(EmulatedSession::scratchBytes).max().orElse(0);
+  }
+
+  private static long scratchBytes(DeviceStep step) {
+    if (step instanceof Copy copy) {
+      return Math.max(scratchEnd(copy.from(), copy.bytes()), scratchEnd(copy.to(), copy.bytes()));
+    }
+    return step.launches().stream()
         .flatMap(launch -> launch.words().stream())
         .mapToLong(
             word ->
                 word instanceof KernelArgument.Memory(var address, long bytes)
-                        && address.isScratch()
-                    ? address.offset() + bytes
+                    ? scratchEnd(address, bytes)
                     : 0)
         .max()
         .orElse(0);
+  }
+
+  private static long scratchEnd(Address address, long bytes) {
+    return address.isScratch() ? address.offset() + bytes : 0;
   }
 
   private MemorySegment at(Address address) {
