@@ -210,7 +210,14 @@ final class RunCommand extends ConsoleCommand {
     if (check && noCompare) {
       throw usage("--check and --no-compare exclude each other");
     }
-    if (!Backends.isUsable(device, console)) {
+    var environment =
+        launch
+            .environment(System.getenv())
+            .map(known -> known.withAccess(known.access().withInsecure(insecure)));
+    device.begin();
+    // To read a plan takes about as long as the backend needs to begin, and needs no device.
+    boolean readsFirst = environment.isEmpty() && Inputs.isPlan(input);
+    if (!readsFirst && !Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;
     }
     var trace = profile.filter(file -> !file.isEmpty()).map(Path::of);
@@ -221,10 +228,6 @@ final class RunCommand extends ConsoleCommand {
     if (timeout.isPresent()) {
       options = options.withTimeout(Duration.ofNanos(Math.round(timeout.get() * 1e9)));
     }
-    var environment =
-        launch
-            .environment(System.getenv())
-            .map(known -> known.withAccess(known.access().withInsecure(insecure)));
     if (environment.isEmpty()) {
       return new Run(device, options, console, Optional.empty()).call();
     }
@@ -266,6 +269,9 @@ final class RunCommand extends ConsoleCommand {
     int call() {
       var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
       var plan = plan();
+      if (!Backends.isUsable(device, console)) {
+        return ExitCode.NO_DEVICE;
+      }
       if (measurements > 0) {
         SteadyRuns.check(plan);
       }

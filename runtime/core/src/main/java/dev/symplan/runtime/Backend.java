@@ -27,6 +27,13 @@ public interface Backend {
     return BackendVariants.all(name());
   }
 
+  /**
+   * Begins in the background what takes time and needs no plan, such as loading libraries. Calling
+   * it before a plan is made or read lets a session open sooner. Failures show in {@link
+   * #unavailable}.
+   */
+  default void begin() {}
+
   /** {@return why it cannot be used on this machine; empty if it can} */
   Optional<String> unavailable();
 

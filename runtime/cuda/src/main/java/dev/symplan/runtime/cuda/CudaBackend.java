@@ -47,6 +47,11 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
+  public void begin() {
+    Libraries.begin();
+  }
+
+  @Override
   public Optional<String> unavailable() {
     return Libraries.problem();
   }

@@ -103,20 +103,20 @@ final class CudaSession extends ExecutableSession {
                   others,
                   () -> Processes.domains(others, Processes.own(others, options.device()))),
           () -> PlanAgreement.check(executable));
-      var programs = lower(executable, options);
-      AddressCheck.check(executable, programs);
-      var teams = MulticastTeams.of(programs);
-      if (!teams.isEmpty() && !options.multicast()) {
-        throw new RunException(
-            "backend cuda: the plan has NVLink multicast between the ranks %s, which is off; add --multicast=on"
-                .formatted(teams.all().iterator().next()));
-      }
       var devices =
           world
               .map(others -> Processes.device(others, Processes.own(others, options.device())))
-              .orElseGet(() -> Devices.of(programs.size(), options.device()));
+              .orElseGet(() -> Devices.of(executable.ranks().size(), options.device()));
       var locals = new LocalRanks(devices, ending);
       try {
+        var programs = locals.whileContextsAreMade(() -> lower(executable, options));
+        AddressCheck.check(executable, programs);
+        var teams = MulticastTeams.of(programs);
+        if (!teams.isEmpty() && !options.multicast()) {
+          throw new RunException(
+              "backend cuda: the plan has NVLink multicast between the ranks %s, which is off; add --multicast=on"
+                  .formatted(teams.all().iterator().next()));
+        }
         var session = new CudaSession(executable, options, ending, locals, teams);
         session.prepare(programs);
         return session;

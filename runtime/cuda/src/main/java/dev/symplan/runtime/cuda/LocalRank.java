@@ -37,6 +37,11 @@ final class LocalRank {
     this.thread = new GpuThread("symplan-gpu-" + rank, ending::isOverdue);
   }
 
+  /** Makes the GPU's context, if the process has none; to be called by the thread. */
+  void makeContext() {
+    new Check(rank).runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
+  }
+
   /** To be called by the thread. */
   void open(
       RankProgram rankProgram,
@@ -44,6 +49,8 @@ final class LocalRank {
       long symmetricBytes,
       Sharing sharing,
       Duration timeout) {
+    var check = new Check(rank);
+    KernelCompiler.begin(Architecture.of(device, check).targets(program), check);
     var opened = new Gpu(rankProgram, program, device, symmetricBytes, sharing, ending, timeout);
     var copied = new HostCopies(opened);
     gpu = opened;

@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.Supplier;
 
 /** The ranks of this process, whose GPUs do the same things at the same time. */
 final class LocalRanks {
@@ -85,6 +86,22 @@ final class LocalRanks {
       local.start(() -> task.accept(local));
     }
     joinAll();
+  }
+
+  /**
+   * {@return the result of a task of the calling thread, while those of the GPUs make contexts}
+   *
+   * @throws RunException when a context cannot be had
+   */
+  <T> T whileContextsAreMade(Supplier<T> task) {
+    for (var local : all) {
+      local.start(local::makeContext);
+    }
+    try {
+      return task.get();
+    } finally {
+      joinAll();
+    }
   }
 
   /** Launches a captured graph, of the same number on all, so many times; makes nothing. */

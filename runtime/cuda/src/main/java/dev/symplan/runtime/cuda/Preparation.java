@@ -21,6 +21,7 @@ import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.StreamKind;
+import dev.symplan.runtime.cuda.Architecture.Target;
 import dev.symplan.runtime.cuda.cudnn.CudnnCalls;
 import dev.symplan.runtime.cuda.cudnn.CudnnCalls.Prepared;
 import dev.symplan.runtime.cuda.library.Libraries;
@@ -43,19 +44,14 @@ import org.bytedeco.javacpp.PointerPointer;
 /** Turns a rank's steps into calls with all arguments built. */
 final class Preparation {
 
-  /** The first architecture whose kernels wait for the launches before them. */
-  private static final int DEPENDENT_LAUNCHES = 90;
-
-  private static final int HOPPER = 90;
-
   private final Gpu gpu;
   private final Peers peers;
   private final Locations locations;
   private final Communicators communicators;
   private final Duration timeout;
   private final Check check;
-  private final int architecture;
-  private final Map<Kernel, CUfunc_st> functions = new HashMap<>();
+  private final Architecture architecture;
+  private final Map<Target, CUfunc_st> functions = new HashMap<>();
   private final CUlaunchAttribute beginsEarly = beginsEarly();
   private final LibraryWorkspace workspace;
   private final CublasProducts products;
@@ -72,9 +68,7 @@ final class Preparation {
     this.workspace = new LibraryWorkspace(gpu);
     this.products = new CublasProducts(gpu, workspace, locations, choices);
     gpu.onClose(beginsEarly::close);
-    this.architecture =
-        10 * gpu.attribute(cudart.cudaDevAttrComputeCapabilityMajor)
-            + gpu.attribute(cudart.cudaDevAttrComputeCapabilityMinor);
+    this.architecture = Architecture.of(gpu.device(), check);
   }
 
   private static CUlaunchAttribute beginsEarly() {
@@ -93,11 +87,8 @@ final class Preparation {
 
   private Runnable step(DeviceStep given) {
     return switch (given) {
-      case Launch launch -> launch(launch, "sm_" + architecture);
-      case HopperLaunch both ->
-          architecture == HOPPER
-              ? launch(both.launch(), "sm_%sa".formatted(HOPPER))
-              : step(both.otherwise());
+      case Launch launch -> launch(launch, architecture.target(launch));
+      case HopperLaunch both -> launch(architecture.chosen(both), architecture.target(both));
       case Copy copy -> copy(copy);
       case CopyRows copy -> copyRows(copy);
       case Product product ->
@@ -169,10 +160,7 @@ final class Preparation {
         });
   }
 
-  /**
-   * @param target the architecture that the kernel is compiled for
-   */
-  private Runnable launch(Launch launch, String target) {
+  private Runnable launch(Launch launch, Target target) {
     var function = function(launch, target);
     var words = new LongPointer(launch.words().stream().mapToLong(KernelArgument::words).sum());
     int index = 0;
@@ -195,7 +183,7 @@ final class Preparation {
             .hStream(gpu.stream(launch.stream()))
             .attrs(beginsEarly);
     gpu.onClose(config::close);
-    boolean dependent = launch.dependent() && architecture >= DEPENDENT_LAUNCHES;
+    boolean dependent = launch.dependent() && architecture.hasDependentLaunches();
     var call = "the launch for '%s'".formatted(launch.label());
     return () -> {
       config.numAttrs(dependent && !gpu.isStepwise() ? 1 : 0);
@@ -204,8 +192,8 @@ final class Preparation {
     };
   }
 
-  private CUfunc_st function(Launch launch, String target) {
-    var function = functions.computeIfAbsent(launch.kernel(), kernel -> load(kernel, target));
+  private CUfunc_st function(Launch launch, Target target) {
+    var function = functions.computeIfAbsent(target, this::load);
     if (launch.sharedBytes() > 0) {
       check.driver(
           cudart.cuFuncSetAttribute(
@@ -217,9 +205,9 @@ final class Preparation {
     return function;
   }
 
-  private CUfunc_st load(Kernel kernel, String target) {
+  private CUfunc_st load(Target target) {
     var module = new CUmod_st();
-    try (var code = new BytePointer(KernelCompiler.compile(kernel, target, check))) {
+    try (var code = new BytePointer(KernelCompiler.compile(target, check))) {
       check.driver(cudart.cuModuleLoadData(module, code), "cuModuleLoadData");
     }
     gpu.onClose(() -> check.driver(cudart.cuModuleUnload(module), "cuModuleUnload"));

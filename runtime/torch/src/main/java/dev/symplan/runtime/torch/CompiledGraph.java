@@ -82,6 +82,7 @@ final class CompiledGraph implements AutoCloseable {
                             .formatted(
                                 request.graph().backend(),
                                 Backend.all().map(Backend::name).toList())));
+    backend.begin();
     var options = SessionOptions.DEFAULT.withCallerMemory(true).withDevice(request.device());
     if (request.peers().isEmpty()) {
       // Alone, whatever a launcher has started.

@@ -19,6 +19,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.bytedeco.cuda.global.cublas;
 import org.bytedeco.cuda.global.cudart;
@@ -108,6 +109,11 @@ public final class Libraries {
     this.libraries = libraries;
   }
 
+  /** Begins to load the libraries in the background. {@link #problem} waits for that. */
+  public static void begin() {
+    start(Libraries::problem);
+  }
+
   /** {@return why CUDA cannot be used on this machine; empty if it can} */
   public static Optional<String> problem() {
     return Loaded.PROBLEM;
@@ -143,7 +149,13 @@ public final class Libraries {
     if (driver.isEmpty()) {
       return Optional.of("no NVIDIA driver was found: libcuda.so.1 cannot be loaded");
     }
-    return driverProblem(driver.get()).or(this::problemOfLibraries).or(Libraries::bind);
+    // The driver takes some time to begin, and the other libraries to be read.
+    var others = CompletableFuture.supplyAsync(this::problemOfLibraries, Libraries::start);
+    return driverProblem(driver.get()).or(others::join).or(Libraries::bind);
+  }
+
+  private static void start(Runnable task) {
+    Thread.ofPlatform().daemon().name("symplan-libraries").start(task);
   }
 
   static boolean isLinux() {
