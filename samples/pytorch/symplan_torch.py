@@ -183,14 +183,15 @@ def _free_port():
 def _start_jvm():
     """Starts the JVM and returns the address of the bridge's table."""
     home = _home()
-    jars = sorted((home / "lib").glob("*.jar"))
     library = ctypes.CDLL(str(_libjvm(home)))
     options = [
-        "-Djava.class.path=" + os.pathsep.join(map(str, [*jars, home / "natives"])),
+        *_classes(home),
         "--enable-native-access=ALL-UNNAMED",
         # Python handles SIGINT, SIGTERM and SIGHUP.
         "-Xrs",
         "-XX:+UseSerialGC",
+        "-XX:+UseCompactObjectHeaders",
+        "-XX:+UseCompressedOops",
         # A call is short, and Python makes all others: the JVM would compile its code only after thousands of calls.
         "-XX:CompileThresholdScaling=0.1",
         "-Xss4m",
@@ -250,6 +251,24 @@ def _home():
         + "Set it to the unpacked bundle, or run ./symplan version in the repository"
         + " and set it to runtime/cli/target/symplan there"
     )
+
+
+def _classes(home):
+    """Returns the options that name Symplan's classes, and the start-up cache if there is one."""
+    lib, natives = home / "lib", home / "natives"
+    caches = [file for file in (home / "symplan.aot", lib / "symplan.aot") if file.exists()]
+    commands = sorted(lib.glob("symplan-cli-*.jar"))
+    if not caches or not commands:
+        return ["-Djava.class.path=" + os.pathsep.join(map(str, [*sorted(lib.glob("*.jar")), natives]))]
+    # As the command has it, or the JVM would refuse the cache: one jar, which names the others, and no folder.
+    libraries = os.pathsep.join(map(str, sorted(natives.glob("org/bytedeco/*/*"))))
+    return [
+        f"-Djava.class.path={commands[0]}",
+        *([f"-Djava.library.path={libraries}", "-Dorg.bytedeco.javacpp.pathsFirst=true"] if libraries else []),
+        f"-XX:AOTCache={caches[0]}",
+        # The JVM may refuse the cache. That costs time only, so its warning is hidden.
+        "-Xlog:disable",
+    ]
 
 
 def _libjvm(home):

@@ -1,13 +1,19 @@
 package dev.symplan.cli;
 
 import dev.symplan.cli.common.ExitCode;
+import dev.symplan.runtime.Backend;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.lang.classfile.ClassFile;
+import java.lang.classfile.constantpool.ClassEntry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.TreeSet;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipFile;
 
 /**
  * Runs typical commands in one process, so that the build can keep what the JVM learns from them in
@@ -37,6 +43,7 @@ final class AotTraining {
             new String[] {"dump", plan, "--format", "json"},
             new String[] {"dump", plan, "--format", "csv"},
             new String[] {"dump", plan, "--format", "html"},
+            new String[] {"dump", plan, "--view", "code"},
             new String[] {"explain", graph, "r"},
             new String[] {"diff", plan, plan},
             new String[] {"compile", moe, "-o", plan},
@@ -53,6 +60,9 @@ final class AotTraining {
             new String[] {"compile", samples.resolve("cases/jax_adam_block_step").toString()},
             new String[] {"pack", buffers.toString()},
             new String[] {"ops"});
+    for (var backend : Backend.all().toList()) {
+      loadClasses(backend.getClass());
+    }
     var printed = new ByteArrayOutputStream();
     try (var out = new PrintStream(printed, false, StandardCharsets.UTF_8)) {
       for (var command : commands) {
@@ -71,5 +81,37 @@ final class AotTraining {
     }
     // As Main does, so that the classes that the JVM loads for it are kept too.
     System.exit(ExitCode.OK);
+  }
+
+  /**
+   * Loads the classes of a jar and those of its libraries that they name, and runs nothing: builds
+   * need no GPU.
+   *
+   * @param one of the jar's classes
+   */
+  private static void loadClasses(Class<?> one) throws IOException {
+    var names = new TreeSet<String>();
+    try (var jar = new ZipFile(one.getProtectionDomain().getCodeSource().getLocation().getPath())) {
+      for (var entry : jar.stream().filter(file -> file.getName().endsWith(".class")).toList()) {
+        for (var constant : ClassFile.of().parse(bytes(jar, entry)).constantPool()) {
+          if (constant instanceof ClassEntry named && !named.asSymbol().isArray()) {
+            names.add(named.asInternalName().replace('/', '.'));
+          }
+        }
+      }
+    }
+    for (var name : names) {
+      try {
+        var _ = Class.forName(name, false, one.getClassLoader());
+      } catch (ClassNotFoundException | NoClassDefFoundError _) {
+        // An annotation, or what belongs to a library that is left out.
+      }
+    }
+  }
+
+  private static byte[] bytes(ZipFile jar, ZipEntry entry) throws IOException {
+    try (var in = jar.getInputStream(entry)) {
+      return in.readAllBytes();
+    }
   }
 }

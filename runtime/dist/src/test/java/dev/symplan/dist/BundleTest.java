@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 class BundleTest {
   private static final Path ARCHIVE = Path.of(System.getProperty("symplan.bundle"));
 
-  private static final long LIMIT = 45L << 20;
+  private static final long LIMIT = 64L << 20;
 
   @TempDir private static Path folder;
 
@@ -85,6 +85,24 @@ class BundleTest {
             "libopenblas_nolapack.so.0",
             "libquadmath.so.0");
     assertThat(files("{lib,test}/*linux*")).isEmpty();
+  }
+
+  /** With this mode, a JVM that refuses its cache ends. */
+  @Test
+  void theJvmTakesTheStartUpCache() throws Exception {
+    var command = home.resolve("bin/symplan").toString();
+    var on = Map.of("SYMPLAN_JAVA_OPTS", "-XX:AOTMode=on");
+    assertThat(run(on, command, "version"))
+        .matches(outcome -> outcome.code() == 0 && outcome.text().startsWith("symplan "));
+    var cache = home.resolve("lib/symplan.aot");
+    var moved = Files.move(cache, home.resolve("elsewhere.aot"));
+    try {
+      assertThat(run(on, command, "version").code()).isNotZero();
+      assertThat(symplan("version"))
+          .matches(outcome -> outcome.code() == 0 && outcome.text().startsWith("symplan "));
+    } finally {
+      Files.move(moved, cache);
+    }
   }
 
   @Test
