@@ -2,6 +2,7 @@ package dev.symplan.runtime.tensor;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.SeededInputs.Need;
@@ -60,5 +61,36 @@ class SeededInputsTest {
         repeating(TensorType.contiguous(DType.I64, 300_000), new Need(3, OptionalLong.empty()));
     assertThat(LongStream.range(0, 300_000).mapToDouble(indices::get))
         .allMatch(value -> value >= 0 && value < 3);
+  }
+
+  @Test
+  void piecesOfLargeTensorsDiffer() {
+    int piece = 1 << 20;
+    for (var dtype : new DType[] {DType.F32, DType.I32, DType.BOOL}) {
+      var large = HostTensor.allocate(TensorType.contiguous(dtype, 2 * piece + 1000));
+      SeededInputs.fill(large, 1, 0, "x");
+      var again = HostTensor.allocate(large.type());
+      SeededInputs.fill(again, 1, 0, "x");
+      assertThat(large.memory().mismatch(again.memory())).isEqualTo(-1);
+      var small = HostTensor.allocate(TensorType.contiguous(dtype, 1000));
+      SeededInputs.fill(small, 1, 0, "x");
+      for (int begin = 0; begin <= 2 * piece; begin += piece) {
+        var part = large.memory().asSlice(begin * dtype.bytes(), 1000 * dtype.bytes());
+        assertThat(part.mismatch(small.memory()) < 0).isEqualTo(begin == 0);
+        assertThat(LongStream.range(begin, begin + 1000).mapToDouble(large::get).distinct())
+            .hasSizeGreaterThan(1);
+      }
+    }
+  }
+
+  @Test
+  void tensorsOfAnyOrderInMemoryHaveTheSameElements() {
+    var rows = HostTensor.allocate(TensorType.contiguous(DType.F32, 1100, 1000));
+    SeededInputs.fill(rows, 1, 0, "x");
+    var columns = HostTensor.allocate(rows.type().withStrides(ImmutableLongArray.of(1, 1100)));
+    SeededInputs.fill(columns, 1, 0, "x");
+    for (int i = 0; i < 1100; i++) {
+      assertThat(columns.get(i, 7)).isEqualTo(rows.get(i, 7));
+    }
   }
 }
