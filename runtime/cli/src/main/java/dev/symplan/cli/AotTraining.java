@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.lang.classfile.ClassFile;
 import java.lang.classfile.constantpool.ClassEntry;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -91,7 +92,8 @@ final class AotTraining {
    */
   private static void loadClasses(Class<?> one) throws IOException {
     var names = new TreeSet<String>();
-    try (var jar = new ZipFile(one.getProtectionDomain().getCodeSource().getLocation().getPath())) {
+    var location = one.getProtectionDomain().getCodeSource().getLocation().toString();
+    try (var jar = new ZipFile(Path.of(URI.create(location)).toFile())) {
       for (var entry : jar.stream().filter(file -> file.getName().endsWith(".class")).toList()) {
         for (var constant : ClassFile.of().parse(bytes(jar, entry)).constantPool()) {
           if (constant instanceof ClassEntry named && !named.asSymbol().isArray()) {
