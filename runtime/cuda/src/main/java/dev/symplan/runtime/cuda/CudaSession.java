@@ -103,6 +103,8 @@ final class CudaSession extends ExecutableSession {
                   others,
                   () -> Processes.domains(others, Processes.own(others, options.device()))),
           () -> PlanAgreement.check(executable));
+      // Before anything is made; the kernels are asked again below.
+      MulticastTeams.planned(executable).requireAllowed(options.multicast());
       var devices =
           world
               .map(others -> Processes.device(others, Processes.own(others, options.device())))
@@ -112,11 +114,7 @@ final class CudaSession extends ExecutableSession {
         var programs = locals.whileContextsAreMade(() -> lower(executable, options));
         AddressCheck.check(executable, programs);
         var teams = MulticastTeams.of(programs);
-        if (!teams.isEmpty() && !options.multicast()) {
-          throw new RunException(
-              "backend cuda: the plan has NVLink multicast between the ranks %s, which is off; add --multicast=on"
-                  .formatted(teams.all().iterator().next()));
-        }
+        teams.requireAllowed(options.multicast());
         var session = new CudaSession(executable, options, ending, locals, teams);
         session.prepare(programs);
         return session;

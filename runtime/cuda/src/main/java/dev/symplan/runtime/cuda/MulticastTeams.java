@@ -3,8 +3,11 @@ package dev.symplan.runtime.cuda;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.ImmutableSortedSet;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.KernelArgument;
+import dev.symplan.runtime.failure.RunException;
 import java.util.List;
 import java.util.stream.Stream;
 
@@ -13,6 +16,17 @@ import java.util.stream.Stream;
  * The first rank of each makes the multicast object, and the others join.
  */
 record MulticastTeams(ImmutableSet<ImmutableSortedSet<Integer>> all) {
+
+  /** {@return the teams of the collectives that are planned for multicast} */
+  static MulticastTeams planned(Executable executable) {
+    return new MulticastTeams(
+        executable.ranks().stream()
+            .flatMap(rank -> rank.instructions().stream())
+            .flatMap(step -> step instanceof Collective c ? Stream.of(c) : Stream.of())
+            .filter(collective -> collective.spec().needsMulticast())
+            .map(collective -> team(collective.group().members()))
+            .collect(ImmutableSet.toImmutableSet()));
+  }
 
   /** {@return the teams of the kernels of all ranks} */
   static MulticastTeams of(List<DeviceProgram> programs) {
@@ -30,6 +44,19 @@ record MulticastTeams(ImmutableSet<ImmutableSortedSet<Integer>> all) {
   /** {@return the members, in whatever order a group has them} */
   static ImmutableSortedSet<Integer> team(ImmutableIntArray members) {
     return ImmutableSortedSet.copyOf(members.asList());
+  }
+
+  /**
+   * Checks that multicast is on if there are teams.
+   *
+   * @throws RunException when it is off
+   */
+  void requireAllowed(boolean multicast) {
+    if (!isEmpty() && !multicast) {
+      throw new RunException(
+          "backend cuda: the plan has NVLink multicast between the ranks %s, which is off; add --multicast=on"
+              .formatted(all.iterator().next()));
+    }
   }
 
   boolean isEmpty() {
