@@ -8,6 +8,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.SharedElements;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Optional;
@@ -47,12 +48,18 @@ final class OneShape {
               && part.args().stream().allMatch(arg -> pieces.getOrDefault(arg, sizes).equals(sizes))
               && written.stream()
                   .allMatch(
-                      to -> used.stream().allMatch(at -> Moves.isApart(to, at) || isSame(to, at)));
+                      to -> used.stream().allMatch(at -> isSame(to, at) || !shareMemory(to, at)));
       if (!fits) {
         return Optional.of(part);
       }
     }
     return Optional.empty();
+  }
+
+  /** Threads touch nothing beside their elements, so that these may lie in the other one's gaps. */
+  private static boolean shareMemory(TensorRef a, TensorRef b) {
+    return !Moves.isApart(a, b)
+        && new SharedElements(a.type(), a.offset(), b.type(), b.offset()).any();
   }
 
   private static boolean isSame(TensorRef a, TensorRef b) {

@@ -25,6 +25,7 @@ import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphChoice;
 import dev.symplan.planner.pass.analysis.LateWrites;
 import dev.symplan.planner.pass.analysis.LazyViews;
+import dev.symplan.planner.pass.analysis.OverlappingWrites;
 import dev.symplan.planner.pass.analysis.SpaceChoice;
 import dev.symplan.planner.pass.rewrite.Groups;
 import java.util.stream.IntStream;
@@ -59,6 +60,7 @@ final class CheckProgram extends ProgramPass {
         LateWrites.check(analyses, sink);
       }
       LazyViews.check(analyses, sink);
+      OverlappingWrites.check(analyses, sink);
       classes.add(new RankClass(ranks(graph, graphOfRank), analyses));
     }
     sink.throwIfErrors();

@@ -19,6 +19,8 @@ import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
+import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.OverlappingWrites;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -383,6 +385,11 @@ final class Sketch {
       translated.add(args);
       inferred.add(results);
     }
+    for (int v = 0; v < versions; v++) {
+      if (isRefused(v, def, translated.get(v), inferred.get(v))) {
+        return Optional.empty();
+      }
+    }
     int count = inferred.getFirst().size();
     if (inferred.stream().anyMatch(results -> !kinds(results).equals(kinds(inferred.getFirst())))) {
       return Optional.empty();
@@ -423,6 +430,22 @@ final class Sketch {
       }
     }
     return Optional.of(made.build());
+  }
+
+  /** Whether the compiler refuses an op, as it writes over what it reads. */
+  private boolean isRefused(
+      int version, OpDef def, ImmutableList<Arg> args, ImmutableList<OpResult> inferred) {
+    if (!def.schema().mutates()) {
+      return false;
+    }
+    var results = new ArrayList<Value>();
+    for (var result : inferred) {
+      results.add(new Value(nextId + results.size(), "", result.type(), Span.NONE, false));
+    }
+    var all = new ArrayList<>(ops.get(version));
+    all.add(new Op(def, args, ImmutableList.copyOf(results), Span.NONE, Notes.NONE));
+    var graph = Rebuild.graph(ImmutableIntArray.of(), inputs.get(version), all, List.of());
+    return OverlappingWrites.find(Aliases.of(graph), graph.ops().getLast()).isPresent();
   }
 
   /**

@@ -992,6 +992,27 @@ final class LocalPrograms {
         """);
   }
 
+  /** Ops in place whose operands lie in the gaps of what they write. */
+  static List<String> halves() {
+    return List.of(
+        program(
+            "x: f32[64, 256], y: bf16[3, 40], z: f32[3, 8]",
+            "a = aten::exp(x)",
+            "b = aten::slice.Tensor(a, 1, 0, 128)",
+            "c = aten::slice.Tensor(a, 1, 128, 256)",
+            "d = aten::add_.Tensor(b, c)",
+            "e = aten::mul_.Tensor(c, d)",
+            "f = aten::exp(y)",
+            "g = aten::slice.Tensor(f, 1, 0, 40, 2)",
+            "h = aten::slice.Tensor(f, 1, 1, 40, 2)",
+            "i = aten::sub_.Tensor(g, h)",
+            "j = aten::copy_(h, g)",
+            "k = aten::exp(z)",
+            "l = aten::select.int(k, 1, 2)",
+            "m = aten::select.int(k, 1, 5)",
+            "n = aten::addcmul_(l, m, m)"));
+  }
+
   /** Arithmetic of complex numbers, over operands of any strides, in place and over nothing. */
   static List<String> complexNumbers() {
     return List.of(

@@ -110,6 +110,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void halves() {
+    check(LocalPrograms.halves());
+  }
+
+  @Test
   void randomNumbers() {
     check(LocalPrograms.randomNumbers());
   }
