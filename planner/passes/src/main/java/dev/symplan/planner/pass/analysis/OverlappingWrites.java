@@ -100,7 +100,8 @@ public final class OverlappingWrites {
   /** Whether each thread finds the same number there, even where the op writes it. */
   private static boolean isReadFirst(Param param, Arg arg) {
     return param.name().equals("value")
-        && arg.operands().stream().allMatch(value -> value.tensor().rank() == 0);
+        && arg.operands().stream()
+            .allMatch(value -> !value.isTensor() || value.tensor().rank() == 0);
   }
 
   private Optional<String> clash(List<Value> written, List<Value> read) {
