@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 class BundleTest {
   private static final Path ARCHIVE = Path.of(System.getProperty("symplan.bundle"));
 
-  private static final long LIMIT = 64L << 20;
+  private static final long LIMIT = 60L << 20;
 
   @TempDir private static Path folder;
 
