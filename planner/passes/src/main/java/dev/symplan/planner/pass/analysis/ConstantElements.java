@@ -23,6 +23,9 @@ public final class ConstantElements {
   /** Runs of all rows that are evaluated: more would take longer than the rest of compiling. */
   private static final long MAX_RUNS = 1L << 24;
 
+  /** Runs that are kept: each layer of a model may make its mask of the same rows. */
+  private static final long MAX_KEPT = 1L << 18;
+
   /** Reads elements as they lie in memory. */
   private interface Source {
     Runs read(long from, long step, int count);
@@ -36,6 +39,7 @@ public final class ConstantElements {
   private final boolean[] written;
 
   private long runs = 0;
+  private long keptRuns = 0;
 
   public ConstantElements(Graph graph, Aliases aliases) {
     this.graph = graph;
@@ -161,6 +165,7 @@ public final class ConstantElements {
 
   private Source rowwise(RowFunction rows, int length) {
     return new Source() {
+      private final Map<Long, Runs> kept = new HashMap<>();
       private long last = -1;
       private Runs row = Runs.of(0, 0);
 
@@ -170,11 +175,21 @@ public final class ConstantElements {
         if (step != 0 && column + (count - 1) * step >= length) {
           throw new UnknownElements();
         }
-        if (last != from / length) {
-          last = from / length;
-          row = counted(rows.row(last));
+        long wanted = from / length;
+        if (last != wanted) {
+          row = Optional.ofNullable(kept.get(wanted)).orElseGet(() -> made(wanted));
+          last = wanted;
         }
         return row.slice(column, (int) step, count);
+      }
+
+      private Runs made(long wanted) {
+        var made = counted(rows.row(wanted));
+        if (keptRuns + made.count() <= MAX_KEPT) {
+          keptRuns += made.count();
+          kept.put(wanted, made);
+        }
+        return made;
       }
     };
   }
