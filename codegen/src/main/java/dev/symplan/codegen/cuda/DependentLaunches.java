@@ -1,7 +1,18 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.cuda.DeviceStep.Attention;
+import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
+import dev.symplan.codegen.cuda.DeviceStep.Await;
+import dev.symplan.codegen.cuda.DeviceStep.Convolution;
+import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.DeviceStep.Mark;
+import dev.symplan.codegen.cuda.DeviceStep.Nccl;
+import dev.symplan.codegen.cuda.DeviceStep.Product;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
@@ -32,23 +43,51 @@ public final class DependentLaunches {
   private static DeviceStep step(DeviceProgram program, int index) {
     var step = program.steps().get(index);
     boolean dependent = follows(program, index);
-    return step instanceof Launch launch
-            && isLocal(program.rank(), launch)
-            && (dependent || follows(program, index + 1))
-        ? launch.with(launch.kernel().inOrder(), dependent)
-        : step;
+    if (!isLocal(program, index) || !dependent && !follows(program, index + 1)) {
+      return step;
+    }
+    var launch = launch(step).orElseThrow();
+    var inOrder = launch.with(launch.kernel().inOrder(), dependent);
+    return step instanceof HopperLaunch both
+        ? new HopperLaunch(inOrder, both.otherwise(), both.sameBits())
+        : inOrder;
   }
 
-  /** Whether a step may begin before the one before it, of the same graph, has ended. */
+  /**
+   * Whether a step may begin before the one before it, of the same graph, has ended. What is done
+   * on other GPUs than Hopper ones begins after all before it, and lets nothing begin early.
+   */
   private static boolean follows(DeviceProgram program, int index) {
     var steps = program.steps();
     return index > 0
         && index < steps.size()
         && !program.begins().contains(index)
-        && steps.get(index) instanceof Launch launch
-        && isLocal(program.rank(), launch)
-        && steps.get(index - 1) instanceof Launch
+        && isLocal(program, index)
+        && launch(steps.get(index - 1)).isPresent()
         && steps.get(index).stream() == steps.get(index - 1).stream();
+  }
+
+  private static boolean isLocal(DeviceProgram program, int index) {
+    return launch(program.steps().get(index))
+        .filter(launch -> isLocal(program.rank(), launch))
+        .isPresent();
+  }
+
+  private static Optional<Launch> launch(DeviceStep step) {
+    return switch (step) {
+      case Launch launch -> Optional.of(launch);
+      case HopperLaunch both -> Optional.of(both.launch());
+      case Product _,
+          Attention _,
+          AttentionBackward _,
+          Convolution _,
+          Copy _,
+          CopyRows _,
+          Nccl _,
+          Mark _,
+          Await _ ->
+          Optional.empty();
+    };
   }
 
   /** {@return whether a kernel touches nothing but its own GPU's memory} */

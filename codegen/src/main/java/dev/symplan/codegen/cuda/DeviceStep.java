@@ -21,7 +21,11 @@ public sealed interface DeviceStep {
   default ImmutableList<Launch> launches() {
     return switch (this) {
       case Launch launch -> ImmutableList.of(launch);
-      case HopperLaunch both -> ImmutableList.of(both.launch(), both.otherwise());
+      case HopperLaunch both ->
+          ImmutableList.<Launch>builder()
+              .add(both.launch())
+              .addAll(launches(both.otherwise()))
+              .build();
       case Product product ->
           product.scales().map(scales -> launches(scales.otherwise())).orElse(ImmutableList.of());
       case Attention attention -> launches(attention.otherwise());
@@ -139,10 +143,19 @@ public sealed interface DeviceStep {
    * A launch of a kernel for Hopper GPUs (sm_90a), which has instructions, or needs more shared
    * memory, than others have.
    *
-   * @param otherwise computes the same on other GPUs
+   * @param otherwise the steps that compute the same on other GPUs; the last is a launch
    * @param sameBits whether both add up in the same order
    */
-  record HopperLaunch(Launch launch, Launch otherwise, boolean sameBits) implements DeviceStep {
+  record HopperLaunch(Launch launch, ImmutableList<DeviceStep> otherwise, boolean sameBits)
+      implements DeviceStep {
+
+    public HopperLaunch {
+      if (otherwise.isEmpty() || !(otherwise.getLast() instanceof Launch)) {
+        throw new IllegalArgumentException(
+            "'%s' ends without a launch on other GPUs".formatted(launch.label()));
+      }
+    }
+
     @Override
     public StreamKind stream() {
       return launch.stream();

@@ -73,7 +73,7 @@ public final class DeviceText {
                   launch.dependent() ? " dependent" : "",
                   launch.words().stream().map(DeviceText::text).collect(Collectors.joining(" ")));
       case HopperLaunch(var launch, var otherwise, boolean _) ->
-          "%s; otherwise %s".formatted(text(launch, numbers), text(otherwise, numbers));
+          "%s; otherwise %s".formatted(text(launch, numbers), otherwise(otherwise, numbers));
       case Copy copy ->
           "%s: copy %s %s → %s, %s bytes"
               .formatted(copy.label(), stream, text(copy.from()), text(copy.to()), copy.bytes());

@@ -289,7 +289,7 @@ final class HopperGroupedKernel {
             THREADS,
             words.build(),
             arguments.op().name());
-    return new HopperLaunch(launch.withShared(shared), otherwise, true);
+    return new HopperLaunch(launch.withShared(shared), ImmutableList.of(otherwise), true);
   }
 
   /** {@return the number of tiles of the group of a walk} */

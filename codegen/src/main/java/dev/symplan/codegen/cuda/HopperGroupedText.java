@@ -5,202 +5,154 @@ final class HopperGroupedText {
   private HopperGroupedText() {}
 
   static final String KERNEL =
-      """
+      HopperText.MAP
+          + """
+          struct Args {
+            Map left;
+            Map right;
+            char* memory[$POINTERS];
+          };
 
-      struct alignas(64) Map {
-        unsigned long long words[16];
-      };
+          """
+          + HopperText.FUNCTIONS
+          + """
+          /** The tile that a block computes. */
+          struct Walk {
+            long long tile;
+            long long passed;
+            long long tiles;
+            int group;
+            int begin;
+            int end;
 
-      struct Args {
-        Map left;
-        Map right;
-        char* memory[$POINTERS];
-      };
-
-      struct alignas(16) Eight {
-        unsigned x, y, z, w;
-      };
-
-      __device__ __forceinline__ unsigned shared_address(const void* at) {
-        return (unsigned)__cvta_generic_to_shared(at);
-      }
-
-      __device__ __forceinline__ void init_barrier(unsigned barrier, int arrivals) {
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(arrivals) : "memory");
-      }
-
-      __device__ __forceinline__ void arrive(unsigned barrier) {
-        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
-      }
-
-      /** Arrives, and makes the barrier wait for so many bytes as well. */
-      __device__ __forceinline__ void expect(unsigned barrier, int bytes) {
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"(bytes) : "memory");
-      }
-
-      /** Waits for the end of a phase, which are 0 and 1 by turns. */
-      __device__ __forceinline__ void await(unsigned barrier, unsigned phase) {
-        asm volatile("{ .reg .pred done; retry: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; @done bra ready; bra retry; ready: }" :: "r"(barrier), "r"(phase) : "memory");
-      }
-
-      /** Has a box copied, and its bytes reported to a barrier. */
-      __device__ __forceinline__ void load(unsigned to, const Map* map, int near, int line, int matrix, unsigned barrier) {
-        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" :: "r"(to), "l"(map), "r"(near), "r"(line), "r"(matrix), "r"(barrier) : "memory");
-      }
-
-      /** Some threads wait for each other; all of a warp come together. */
-      __device__ __forceinline__ void meet(int number, int threads) {
-        __syncwarp();
-        asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
-      }
-
-      /** Describes boxes in shared memory: where the next eight lines are, and the next box. */
-      __device__ __forceinline__ unsigned long long boxes(unsigned at) {
-        return (at & 0x3ffffu) >> 4 | (unsigned long long)($BOX_BYTES >> 4) << 16 | (unsigned long long)(8 * $LINE >> 4) << 32 | 1ull << 62;
-      }
-
-      /** Adds the product of 64 × 16 and 16 × $RIGHT elements. */
-      __device__ __forceinline__ void multiply(float* sums, unsigned long long left, unsigned long long right) {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n$RIGHTk16.f32.$TYPE.$TYPE {$NAMES}, %$LEFT_NAME, %$RIGHT_NAME, 1, 1, 1, $LEFT_ACROSS, $RIGHT_ACROSS;" : $SUMS : "l"(left), "l"(right));
-      }
-
-      /** The tile that a block computes. */
-      struct Walk {
-        long long tile;
-        long long passed;
-        long long tiles;
-        int group;
-        int begin;
-        int end;
-
-        /** Goes to the group of the tile; false if there is none. */
-        __device__ __forceinline__ bool find(const Args& args) {
-          while (tile - passed >= tiles) {
-            passed += tiles;
-            group++;
-            begin = end;
-            if (group > $LAST_GROUP) {
-              return false;
+            /** Goes to the group of the tile; false if there is none. */
+            __device__ __forceinline__ bool find(const Args& args) {
+              while (tile - passed >= tiles) {
+                passed += tiles;
+                group++;
+                begin = end;
+                if (group > $LAST_GROUP) {
+                  return false;
+                }
+                end = $NEXT_END;
+                tiles = (long long)$NEAR_TILES * $FAR_TILES;
+              }
+              return true;
             }
-            end = $NEXT_END;
-            tiles = (long long)$NEAR_TILES * $FAR_TILES;
-          }
-          return true;
-        }
 
-        /** Neighbours in one dimension follow each other, up to some; then come those in the other. */
-        __device__ __forceinline__ void place(int& near, int& far) const {
-          const int count = $NEAR_TILES;
-          const int band = (int)((tile - passed) / ($BAND * $FAR_TILES));
-          const int in_band = (int)((tile - passed) % ($BAND * $FAR_TILES));
-          const int width = count - band * $BAND < $BAND ? count - band * $BAND : $BAND;
-          near = band * $BAND + in_band % width;
-          far = in_band / width;
-        }
-      };
+            /** Neighbours in one dimension follow each other, up to some; then come those in the other. */
+            __device__ __forceinline__ void place(int& near, int& far) const {
+              const int count = $NEAR_TILES;
+              const int band = (int)((tile - passed) / ($BAND * $FAR_TILES));
+              const int in_band = (int)((tile - passed) % ($BAND * $FAR_TILES));
+              const int width = count - band * $BAND < $BAND ? count - band * $BAND : $BAND;
+              near = band * $BAND + in_band % width;
+              far = in_band / width;
+            }
+          };
 
-      extern "C" __global__ void __launch_bounds__($THREADS, 1) symplan_kernel(const __grid_constant__ Args args) {
-        extern __shared__ unsigned char dynamic[];
-        for (int g = threadIdx.x; g < $GROUPS; g += $THREADS) {
-          const int end = $END(g);
-          if (end < (g == 0 ? 0 : $END(g - 1)) || end > $SHARED) {
-            __trap();
-          }
-        }
-        // Boxes begin at multiples of 1 KiB, as the permutation of their chunks goes by addresses.
-        const unsigned stages = (shared_address(dynamic) + 1023) & ~1023u;
-        const unsigned pieces = stages + $STAGES * $STAGE_BYTES;
-        const unsigned full = pieces + $TEAMS * $PIECE_BYTES;
-        const unsigned empty = full + 8 * $STAGES;
-        const int lane = threadIdx.x % 32;
-        // The same for all of a warp, as the compiler sees by this.
-        const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-        if (threadIdx.x == 0) {
-          for (int s = 0; s < $STAGES; s++) {
-            init_barrier(full + 8 * s, 1);
-            init_barrier(empty + 8 * s, $TEAMS * 4);
-          }
-          asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        }
-        // No thread goes on with ends that another one refuses.
-        __syncthreads();
-        Walk walk = {blockIdx.x, 0, 0, -1, 0, 0};
-        unsigned stage = 0;
-        unsigned phase = 0;
-        if (warp == $TEAMS * 4) {
-          for (; lane == 0 && walk.find(args); walk.tile += gridDim.x) {
-      $PLACE
-            for (int c = 0; c < chunks; c++) {
-              await(empty + 8 * stage, phase ^ 1);
-              const unsigned barrier = full + 8 * stage;
-              const unsigned left = stages + stage * $STAGE_BYTES;
-              const unsigned right = left + $LEFT_BYTES;
-              const int k = first_inner + $DEPTH * c;
-              expect(barrier, $STAGE_BYTES);
-      $LOAD
-              stage = stage + 1 == $STAGES ? 0 : stage + 1;
-              phase ^= stage == 0;
+          extern "C" __global__ void __launch_bounds__($THREADS, 1) symplan_kernel(const __grid_constant__ Args args) {
+            extern __shared__ unsigned char dynamic[];
+            for (int g = threadIdx.x; g < $GROUPS; g += $THREADS) {
+              const int end = $END(g);
+              if (end < (g == 0 ? 0 : $END(g - 1)) || end > $SHARED) {
+                __trap();
+              }
             }
-          }
-          return;
-        }
-        const int team = warp / 4;
-        for (; walk.find(args); walk.tile += gridDim.x) {
-      $PLACE
-          float sums[$RIGHT / 2];
-          #pragma unroll
-          for (int j = 0; j < $RIGHT / 2; j++) {
-            sums[j] = 0;
-          }
-          for (int c = 0; c < chunks; c++) {
-            await(full + 8 * stage, phase);
-            __syncwarp();
-            const unsigned left = stages + stage * $STAGE_BYTES + team * $BOX_BYTES;
-            const unsigned right = stages + stage * $STAGE_BYTES + $LEFT_BYTES;
-      $CLEAR
-            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-            #pragma unroll
-            for (int k = 0; k < $DEPTH / 16; k++) {
-              multiply(sums, boxes(left + k * $LEFT_STEP), boxes(right + k * $RIGHT_STEP));
+            // Boxes begin at multiples of 1 KiB, as the permutation of their chunks goes by addresses.
+            const unsigned stages = (shared_address(dynamic) + 1023) & ~1023u;
+            const unsigned pieces = stages + $STAGES * $STAGE_BYTES;
+            const unsigned full = pieces + $TEAMS * $PIECE_BYTES;
+            const unsigned empty = full + 8 * $STAGES;
+            const int lane = threadIdx.x % 32;
+            // The same for all of a warp, as the compiler sees by this.
+            const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
+            if (threadIdx.x == 0) {
+              for (int s = 0; s < $STAGES; s++) {
+                init_barrier(full + 8 * s, 1);
+                init_barrier(empty + 8 * s, $TEAMS * 4);
+              }
+              asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
             }
-            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-            // The other team multiplies meanwhile. Sums that are read while products are under way,
-            // or look so to ptxas, came out wrong.
-            asm volatile("wgmma.wait_group.sync.aligned 0;" : $SUMS :: "memory");
-            if (lane == 0) {
-              arrive(empty + 8 * stage);
+            // No thread goes on with ends that another one refuses.
+            __syncthreads();
+            Walk walk = {blockIdx.x, 0, 0, -1, 0, 0};
+            unsigned stage = 0;
+            unsigned phase = 0;
+            if (warp == $TEAMS * 4) {
+              for (; lane == 0 && walk.find(args); walk.tile += gridDim.x) {
+          $PLACE
+                for (int c = 0; c < chunks; c++) {
+                  await(empty + 8 * stage, phase ^ 1);
+                  const unsigned barrier = full + 8 * stage;
+                  const unsigned left = stages + stage * $STAGE_BYTES;
+                  const unsigned right = left + $LEFT_BYTES;
+                  const int k = first_inner + $DEPTH * c;
+                  expect(barrier, $STAGE_BYTES);
+          $LOAD
+                  stage = stage + 1 == $STAGES ? 0 : stage + 1;
+                  phase ^= stage == 0;
+                }
+              }
+              return;
             }
-            stage = stage + 1 == $STAGES ? 0 : stage + 1;
-            phase ^= stage == 0;
-          }
-          $RESULT_TYPE* result = ($RESULT_TYPE*)$RESULT + (long long)$OF_RESULT * $RESULT_GROUP;
-          unsigned char* piece = dynamic + (pieces - shared_address(dynamic)) + team * $PIECE_BYTES;
-          #pragma unroll
-          for (int p = 0; p < $RIGHT; p += $PIECE) {
-            meet(1 + team, 128);
-            #pragma unroll
-            for (int j = 0; j < $PIECE / 8; j++) {
-              const int row = warp % 4 * 16 + lane / 4;
-              const int column = j * 8 + lane % 4 * 2;
-              const float* four = &sums[(p / 8 + j) * 4];
-      $STAGE_SUMS
-            }
-            meet(1 + team, 128);
-            const int from_left = first_left + team * 64;
-            const int from_right = first_right + p;
-            for (int i = threadIdx.x % 128; i < $PIECE_LINES * ($PIECE_ELEMENTS / $VECTOR); i += 128) {
-              const int line = i / ($PIECE_ELEMENTS / $VECTOR);
-              const int element = i % ($PIECE_ELEMENTS / $VECTOR) * $VECTOR;
-              const int at_left = from_left + $AT_LEFT;
-              const int at_right = from_right + $AT_RIGHT;
-              if (at_left >= left_begin && at_left < left_end && at_right >= right_begin && at_right < right_end) {
-                *($VECTOR_TYPE*)(result + at_left * $LEFT_STRIDEll + at_right * $RIGHT_STRIDEll) = *(const $VECTOR_TYPE*)(piece + line * $PITCH + element * $ELEMENT_BYTES);
+            const int team = warp / 4;
+            for (; walk.find(args); walk.tile += gridDim.x) {
+          $PLACE
+              float sums[$RIGHT / 2];
+              #pragma unroll
+              for (int j = 0; j < $RIGHT / 2; j++) {
+                sums[j] = 0;
+              }
+              for (int c = 0; c < chunks; c++) {
+                await(full + 8 * stage, phase);
+                __syncwarp();
+                const unsigned left = stages + stage * $STAGE_BYTES + team * $BOX_BYTES;
+                const unsigned right = stages + stage * $STAGE_BYTES + $LEFT_BYTES;
+          $CLEAR
+                asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+                #pragma unroll
+                for (int k = 0; k < $DEPTH / 16; k++) {
+                  multiply(sums, boxes(left + k * $LEFT_STEP), boxes(right + k * $RIGHT_STEP));
+                }
+                asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+                // The other team multiplies meanwhile. Sums that are read while products are under way,
+                // or look so to ptxas, came out wrong.
+                asm volatile("wgmma.wait_group.sync.aligned 0;" : $SUMS :: "memory");
+                if (lane == 0) {
+                  arrive(empty + 8 * stage);
+                }
+                stage = stage + 1 == $STAGES ? 0 : stage + 1;
+                phase ^= stage == 0;
+              }
+              $RESULT_TYPE* result = ($RESULT_TYPE*)$RESULT + (long long)$OF_RESULT * $RESULT_GROUP;
+              unsigned char* piece = dynamic + (pieces - shared_address(dynamic)) + team * $PIECE_BYTES;
+              #pragma unroll
+              for (int p = 0; p < $RIGHT; p += $PIECE) {
+                meet(1 + team, 128);
+                #pragma unroll
+                for (int j = 0; j < $PIECE / 8; j++) {
+                  const int row = warp % 4 * 16 + lane / 4;
+                  const int column = j * 8 + lane % 4 * 2;
+                  const float* four = &sums[(p / 8 + j) * 4];
+          $STAGE_SUMS
+                }
+                meet(1 + team, 128);
+                const int from_left = first_left + team * 64;
+                const int from_right = first_right + p;
+                for (int i = threadIdx.x % 128; i < $PIECE_LINES * ($PIECE_ELEMENTS / $VECTOR); i += 128) {
+                  const int line = i / ($PIECE_ELEMENTS / $VECTOR);
+                  const int element = i % ($PIECE_ELEMENTS / $VECTOR) * $VECTOR;
+                  const int at_left = from_left + $AT_LEFT;
+                  const int at_right = from_right + $AT_RIGHT;
+                  if (at_left >= left_begin && at_left < left_end && at_right >= right_begin && at_right < right_end) {
+                    *($VECTOR_TYPE*)(result + at_left * $LEFT_STRIDEll + at_right * $RIGHT_STRIDEll) = *(const $VECTOR_TYPE*)(piece + line * $PITCH + element * $ELEMENT_BYTES);
+                  }
+                }
               }
             }
           }
-        }
-      }
-      """;
+          """;
 
   /** Finds a tile of a group that has lines of its own. */
   static final String PLACE_NEAR =

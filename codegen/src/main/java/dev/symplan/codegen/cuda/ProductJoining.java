@@ -2,7 +2,6 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Fused;
-import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import java.util.ArrayList;
 import java.util.List;
@@ -10,7 +9,8 @@ import java.util.Optional;
 
 /**
  * Takes a rank's steps in order, and makes one launch of {@linkplain StreamedProduct streamed
- * products} that follow each other: with a few vectors, what a launch costs by itself counts.
+ * products} that follow each other: with a few vectors, what a launch costs by itself counts. With
+ * more vectors, it makes one of {@linkplain HopperPair pairs} and what computes with their results.
  */
 final class ProductJoining {
 
@@ -31,7 +31,8 @@ final class ProductJoining {
   }
 
   void add(DeviceStep step) {
-    if (step instanceof Product product && StreamedProduct.suits(product)) {
+    if (step instanceof Product product
+        && (StreamedProduct.suits(product) || HopperPair.suits(product))) {
       if (!waiting.isEmpty()
           && (waiting.size() == MAX_PRODUCTS || !StreamedProduct.joins(waiting, product))) {
         launchWaiting();
@@ -56,12 +57,18 @@ final class ProductJoining {
     }
   }
 
-  private Optional<Launch> withWaiting(Fused fused) {
+  private Optional<DeviceStep> withWaiting(Fused fused) {
     if (waiting.size() != 2) {
       return Optional.empty();
     }
     try {
-      return StreamedProduct.launch(rank, waiting.getFirst(), waiting.getLast(), fused, constants);
+      return ProductPair.of(rank, waiting.getFirst(), waiting.getLast(), fused)
+          .flatMap(
+              pair ->
+                  StreamedProduct.suits(pair.one())
+                      ? StreamedProduct.launch(pair, constants).map(launch -> launch)
+                      : Optional.of(
+                          HopperPair.launch(pair, constants, FusedLowering.lower(rank, fused))));
     } catch (UnsupportedOnGpu e) {
       // Alone, they may be done in another way.
       return Optional.empty();
@@ -70,7 +77,11 @@ final class ProductJoining {
 
   private void launchWaiting() {
     if (!waiting.isEmpty()) {
-      steps.add(StreamedProduct.launch(ImmutableList.copyOf(waiting), constants));
+      if (StreamedProduct.suits(waiting.getFirst())) {
+        steps.add(StreamedProduct.launch(ImmutableList.copyOf(waiting), constants));
+      } else {
+        steps.addAll(waiting);
+      }
       waiting.clear();
     }
   }

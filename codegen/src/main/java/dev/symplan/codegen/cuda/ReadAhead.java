@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
@@ -86,7 +87,7 @@ public final class ReadAhead {
   /** Whether a product reads ahead itself while the only kernel before it runs. */
   private static boolean beginsEarly(DeviceProgram program, int first, int product) {
     return first == product - 1
-        && program.steps().get(product) instanceof Launch
+        && !(program.steps().get(product) instanceof Product)
         && DependentLaunches.isLocal(program.rank(), (Launch) program.steps().get(first));
   }
 
@@ -100,6 +101,9 @@ public final class ReadAhead {
   private static Stream<Memory> read(DeviceStep step) {
     if (step instanceof Launch launch) {
       return launch.streamed().stream();
+    }
+    if (step instanceof HopperLaunch both) {
+      return both.launch().streamed().stream();
     }
     if (!(step instanceof Product product) || product.batches() > 1) {
       return Stream.of();

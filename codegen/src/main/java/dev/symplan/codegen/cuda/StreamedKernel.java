@@ -203,20 +203,12 @@ final class StreamedKernel {
    * {@return a launch whose blocks have the same 16 rows of two matrices each, and then compute
    * with what they have of the results}
    *
-   * @param memory which the rest uses, too
-   * @param rest statements that have {@code product0}, {@code product1} and the index {@code i} of
-   *     the element in both results
    * @param constant whether nothing before the launch writes the matrices
    */
-  static Launch ofBoth(
-      MemoryArguments memory,
-      Product one,
-      Product other,
-      String rest,
-      boolean constant,
-      String label) {
-    return new StreamedKernel(memory, ImmutableList.of(one, other), "i / 2", constant)
-        .ofBoth(rest, label);
+  static Launch ofBoth(ProductPair pair, boolean constant) {
+    return new StreamedKernel(
+            pair.memory(), ImmutableList.of(pair.one(), pair.other()), "i / 2", constant)
+        .ofBoth(pair.rest(), pair.label());
   }
 
   private Launch ofEach(int lines) {
@@ -232,7 +224,7 @@ final class StreamedKernel {
         ONE_RESULT
             .replace("$RESULT_LEADING", of(each -> number(each.result().leading())))
             .replace("$RESULT", of(this::result))
-            .replace("$SUM", of(each -> computed(each, "sum")));
+            .replace("$SUM", of(each -> computed(memory, each, "sum")));
     return launch(
         lines,
         blocks.length == 1
@@ -252,8 +244,8 @@ final class StreamedKernel {
         TWO_RESULTS
             .replace("$RESULT0", result(product))
             .replace("$RESULT1", result(other))
-            .replace("$SUM0", computed(product, "sum0"))
-            .replace("$SUM1", computed(other, "sum1"))
+            .replace("$SUM0", computed(memory, product, "sum0"))
+            .replace("$SUM1", computed(memory, other, "sum1"))
             .replace("$REST", rest.indent(2));
     return launch(
         2,
@@ -349,24 +341,24 @@ final class StreamedKernel {
     return memory(product.addend(), product.columns(), product.rows());
   }
 
-  /** An element of a product, from the sum of a row and a vector. */
-  private String computed(Product each, String sum) {
+  /** {@return an element of a product, from the sum of the row {@code at} and a {@code vector}} */
+  static String computed(MemoryArguments memory, Product each, String sum) {
     var value =
         each.alpha() == 1 ? sum : "%s * %s".formatted(Literals.floating(each.alpha(), false), sum);
     if (each.beta() != 0) {
       var at = "(long long)vector * %s + at".formatted(each.addend().leading());
-      var addend = widened(each, addend(each), at);
+      var addend = widened(memory, each, addend(each), at);
       value =
           each.beta() == 1
               ? value + " + " + addend
               : "fmaf(%s, %s, %s)".formatted(Literals.floating(each.beta(), false), addend, value);
     }
     return each.bias().isPresent()
-        ? value + " + " + widened(each, bias(each, each.bias().get()), "at")
+        ? value + " + " + widened(memory, each, bias(each, each.bias().get()), "at")
         : value;
   }
 
-  private String widened(Product each, Memory from, String at) {
+  private static String widened(MemoryArguments memory, Product each, Memory from, String at) {
     return "%s(%s)"
         .formatted(
             each.dtype() == DType.BF16 ? "from_bf16" : "from_f16",

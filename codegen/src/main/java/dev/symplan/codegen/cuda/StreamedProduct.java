@@ -1,18 +1,12 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableMap;
-import com.google.common.collect.Iterables;
-import dev.symplan.codegen.Instruction.Fused;
-import dev.symplan.codegen.Operand;
-import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.DeviceStep.Share;
 import dev.symplan.codegen.cuda.KernelArgument.Memory;
 import dev.symplan.ir.DType;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
@@ -28,7 +22,7 @@ import java.util.stream.Stream;
 final class StreamedProduct {
 
   /** Vectors at most: with more, reading those takes longer than reading the matrix. */
-  private static final int MAX_VECTORS = 16;
+  static final int MAX_VECTORS = 16;
 
   /** Elements of the matrix at least: smaller ones stay in the cache. */
   private static final long MIN_ELEMENTS = 1 << 20;
@@ -100,7 +94,7 @@ final class StreamedProduct {
     return Stream.concat(read(product), Stream.of(written(product)));
   }
 
-  private static Stream<Memory> read(Product product) {
+  static Stream<Memory> read(Product product) {
     var read = Stream.<Memory>builder();
     read.add(StreamedKernel.memory(product.left(), product.rows(), product.inner()));
     read.add(StreamedKernel.memory(product.right(), product.columns(), product.inner()));
@@ -111,7 +105,7 @@ final class StreamedProduct {
     return read.build();
   }
 
-  private static Memory written(Product product) {
+  static Memory written(Product product) {
     return StreamedKernel.memory(product.result(), product.columns(), product.rows());
   }
 
@@ -123,87 +117,24 @@ final class StreamedProduct {
   static Launch launch(ImmutableList<Product> products, ConstantInputs constants) {
     var launch =
         StreamedKernel.ofEach(
-            products, lines(products.getFirst()), areConstant(products.stream(), constants));
+            products,
+            lines(products.getFirst()),
+            products.stream().allMatch(each -> constants.contains(each.left().address())));
     return products.size() == 1
         ? launch
         : launch.with(
             products.stream().map(StreamedProduct::share).collect(ImmutableList.toImmutableList()));
   }
 
-  /** Whether matrices may be read ahead of what is before the launch. */
-  private static boolean areConstant(Stream<Product> products, ConstantInputs constants) {
-    return products.allMatch(product -> constants.contains(product.left().address()));
-  }
-
-  private static Share share(Product product) {
+  static Share share(Product product) {
     return new Share(product.label(), product.rows() * product.inner() * product.dtype().bytes());
   }
 
-  /**
-   * {@return a launch of two products and the elementwise ops that come right after them; empty if
-   * these do not go element by element over both results, or write what other blocks read}
-   *
-   * @param other may {@linkplain #joins join} the first
-   */
-  static Optional<Launch> launch(
-      int rank, Product one, Product other, Fused fused, ConstantInputs constants) {
-    long elements = one.rows() * one.columns();
-    boolean fits =
-        // As many rows of a block, whether or not two matrices share them.
-        lines(one) == 2
-            && one.rows() == other.rows()
-            && isDense(one)
-            && isDense(other)
-            && fused.stream() == one.stream()
-            && OneShape.is(fused.parts());
-    if (!fits) {
-      return Optional.empty();
-    }
-    var results = ImmutableMap.of(written(one), "product0", written(other), "product1");
-    var given = new HashMap<TensorRef, String>();
-    for (var part : fused.parts()) {
-      for (var operand : Iterables.concat(part.args(), part.results())) {
-        if (operand instanceof Operand.Tensor(var ref)) {
-          var memory = Memory.of(rank, ref);
-          var name = results.get(memory);
-          boolean whole = ref.type().isContiguous() && ref.type().numel() == elements;
-          if (name != null && whole && ref.type().dtype() == one.dtype()) {
-            given.put(ref, name);
-          } else if (!results.keySet().stream().allMatch(memory::isApart)) {
-            return Optional.empty();
-          }
-        }
-      }
-      for (var result : part.results()) {
-        if (result instanceof Operand.Tensor(var ref)
-            && !Stream.of(one, other)
-                .flatMap(StreamedProduct::read)
-                .allMatch(Memory.of(rank, ref)::isApart)) {
-          return Optional.empty();
-        }
-      }
-    }
-    var memory = new MemoryArguments();
-    return ElementwiseKernel.statements(rank, fused.parts(), memory, given)
-        .map(
-            rest ->
-                StreamedKernel.ofBoth(
-                    memory,
-                    one,
-                    other,
-                    rest,
-                    areConstant(Stream.of(one, other), constants),
-                    fused.parts().getLast().name()))
-        .map(
-            launch ->
-                launch.with(
-                    ImmutableList.of(
-                        share(one),
-                        share(other),
-                        new Share(launch.label(), elements * one.dtype().bytes()))));
-  }
-
-  private static boolean isDense(Product product) {
-    return product.result().leading() == product.rows();
+  /** {@return a launch of a pair; empty if a block would have too few rows of it} */
+  static Optional<Launch> launch(ProductPair pair, ConstantInputs constants) {
+    // As many rows of a block, whether or not two matrices share them.
+    return lines(pair.one()) == 2
+        ? Optional.of(StreamedKernel.ofBoth(pair, pair.areConstant(constants)).with(pair.shares()))
+        : Optional.empty();
   }
 }

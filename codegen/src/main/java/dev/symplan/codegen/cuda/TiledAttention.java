@@ -1,5 +1,6 @@
 package dev.symplan.codegen.cuda;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.AttentionLowering.Problem;
 import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
@@ -79,7 +80,7 @@ final class TiledAttention {
         most <= 64 ? new Tile(64, 64, 1) : most <= 128 ? new Tile(64, 32, 1) : new Tile(32, 16, 1);
     return new HopperLaunch(
         new TiledAttention(problem, hopper).launchTile(out, logs),
-        new TiledAttention(problem, other).launchTile(out, logs),
+        ImmutableList.of(new TiledAttention(problem, other).launchTile(out, logs)),
         false);
   }
 

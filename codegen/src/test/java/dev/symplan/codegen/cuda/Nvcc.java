@@ -111,7 +111,9 @@ final class Nvcc {
         programs,
         step ->
             step instanceof DeviceStep.HopperLaunch both
-                ? ImmutableList.of(both.otherwise())
+                ? both.otherwise().stream()
+                    .flatMap(other -> other.launches().stream())
+                    .collect(ImmutableList.toImmutableList())
                 : step.launches());
   }
 

@@ -138,7 +138,10 @@ final class AddressCheck {
     void step(DeviceStep step) {
       switch (step) {
         case Launch launch -> launch.words().forEach(word -> word(launch, word));
-        case HopperLaunch both -> both.launches().forEach(this::step);
+        case HopperLaunch both -> {
+          step(both.launch());
+          both.otherwise().forEach(this::step);
+        }
         case Copy copy -> {
           memory(copy.label(), copy.from(), copy.bytes());
           memory(copy.label(), copy.to(), copy.bytes());

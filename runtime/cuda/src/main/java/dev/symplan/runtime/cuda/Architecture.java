@@ -1,7 +1,9 @@
 package dev.symplan.runtime.cuda;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
@@ -53,29 +55,33 @@ record Architecture(int number) {
     return number >= DEPENDENT_LAUNCHES;
   }
 
-  /** {@return the launch that is made of the two} */
-  Launch chosen(HopperLaunch both) {
-    return number == HOPPER ? both.launch() : both.otherwise();
+  /** {@return whether it has what {@link HopperLaunch} needs} */
+  boolean isHopper() {
+    return number == HOPPER;
   }
 
   Target target(Launch launch) {
     return new Target(launch.kernel(), "sm_" + number);
   }
 
+  /** {@return the kernel of a launch on a {@linkplain #isHopper Hopper GPU}} */
   Target target(HopperLaunch both) {
-    return number == HOPPER
-        ? new Target(both.launch().kernel(), "sm_%sa".formatted(HOPPER))
-        : target(both.otherwise());
+    return new Target(both.launch().kernel(), "sm_%sa".formatted(HOPPER));
   }
 
   /** {@return the kernels of a program, but for those that only replace what a library refuses} */
   ImmutableSet<Target> targets(DeviceProgram program) {
-    return program.steps().stream()
+    return targets(program.steps()).collect(ImmutableSet.toImmutableSet());
+  }
+
+  private Stream<Target> targets(ImmutableList<DeviceStep> steps) {
+    return steps.stream()
         .flatMap(
             step ->
                 switch (step) {
                   case Launch launch -> Stream.of(target(launch));
-                  case HopperLaunch both -> Stream.of(target(both));
+                  case HopperLaunch both ->
+                      isHopper() ? Stream.of(target(both)) : targets(both.otherwise());
                   case Product _,
                       Attention _,
                       AttentionBackward _,
@@ -86,7 +92,6 @@ record Architecture(int number) {
                       Mark _,
                       Await _ ->
                       Stream.<Target>empty();
-                })
-        .collect(ImmutableSet.toImmutableSet());
+                });
   }
 }

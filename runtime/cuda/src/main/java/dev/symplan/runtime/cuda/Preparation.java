@@ -88,7 +88,10 @@ final class Preparation {
   private Runnable step(DeviceStep given) {
     return switch (given) {
       case Launch launch -> launch(launch, architecture.target(launch));
-      case HopperLaunch both -> launch(architecture.chosen(both), architecture.target(both));
+      case HopperLaunch both ->
+          architecture.isHopper()
+              ? launch(both.launch(), architecture.target(both))
+              : all(both.otherwise());
       case Copy copy -> copy(copy);
       case CopyRows copy -> copyRows(copy);
       case Product product ->

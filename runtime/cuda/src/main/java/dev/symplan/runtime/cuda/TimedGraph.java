@@ -112,7 +112,12 @@ final class TimedGraph {
     enqueue.run();
     var kernel = kernel(step);
     record(end, step.stream());
-    var shares = step instanceof Launch launch ? launch.shares() : ImmutableList.<Share>of();
+    var shares =
+        step instanceof Launch launch
+            ? launch.shares()
+            : step instanceof HopperLaunch both
+                ? both.launch().shares()
+                : ImmutableList.<Share>of();
     sections.add(new Section(step.stream(), label.get(), kernel, shares, begin, end));
   }
 

@@ -139,8 +139,13 @@ class AddressCheckTest {
         for (var launch : changed(executable, program, both.launch())) {
           changed.add(new HopperLaunch((Launch) launch, both.otherwise(), both.sameBits()));
         }
-        for (var launch : changed(executable, program, both.otherwise())) {
-          changed.add(new HopperLaunch(both.launch(), (Launch) launch, both.sameBits()));
+        for (int i = 0; i < both.otherwise().size(); i++) {
+          for (var instead : changed(executable, program, both.otherwise().get(i))) {
+            var otherwise = new ArrayList<>(both.otherwise());
+            otherwise.set(i, instead);
+            changed.add(
+                new HopperLaunch(both.launch(), ImmutableList.copyOf(otherwise), both.sameBits()));
+          }
         }
       }
       case Copy copy -> {

@@ -25,7 +25,10 @@ class ArchitectureTest {
 
   private static List<DeviceStep> steps() {
     return Stream.of(
-            LocalPrograms.products(), LocalPrograms.shortFloats(), LocalPrograms.groupedProducts())
+            LocalPrograms.products(),
+            LocalPrograms.shortFloats(),
+            LocalPrograms.pairedProducts(),
+            LocalPrograms.groupedProducts())
         .flatMap(List::stream)
         .map(LocalPrograms::plan)
         .flatMap(plan -> DeviceLowering.lower(Lowering.lower(plan)).stream())
@@ -46,15 +49,32 @@ class ArchitectureTest {
         .isNotEmpty()
         .allSatisfy(
             step -> {
-              assertThat(HOPPER.chosen(step)).isEqualTo(step.launch());
               assertThat(targets(HOPPER, step))
                   .containsExactly(new Target(step.launch().kernel(), "sm_90a"));
               for (var other : List.of(AMPERE, BLACKWELL)) {
-                assertThat(other.chosen(step)).isEqualTo(step.otherwise());
                 assertThat(targets(other, step))
-                    .containsExactly(new Target(step.otherwise().kernel(), "sm_" + other.number()));
+                    .containsExactlyElementsOf(
+                        step.otherwise().stream()
+                            .flatMap(instead -> instead.launches().stream())
+                            .map(launch -> new Target(launch.kernel(), "sm_" + other.number()))
+                            .toList());
               }
             });
+  }
+
+  @Test
+  void pairsOfProductsAreOneLaunchOnHopperGpus() {
+    for (var text : LocalPrograms.pairedProducts()) {
+      var program = DeviceLowering.lower(Lowering.lower(LocalPrograms.plan(text))).getFirst();
+      assertThat(program.steps())
+          .singleElement()
+          .isInstanceOfSatisfying(
+              HopperLaunch.class,
+              pair -> {
+                assertThat(pair.otherwise().stream().filter(Product.class::isInstance)).hasSize(2);
+                assertThat(pair.launch().shares()).hasSize(3);
+              });
+    }
   }
 
   @Test

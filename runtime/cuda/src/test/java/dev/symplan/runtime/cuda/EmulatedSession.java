@@ -360,7 +360,7 @@ final class EmulatedSession extends ExecutableSession {
       case DeviceStep.HopperLaunch both when both.sameBits() -> runBoth(rank, both);
       case DeviceStep.HopperLaunch both -> {
         differs = true;
-        run(rank, hopper ? both.launch() : both.otherwise());
+        run(rank, hopper ? List.of(both.launch()) : both.otherwise());
       }
       case Copy copy ->
           MemorySegment.copy(

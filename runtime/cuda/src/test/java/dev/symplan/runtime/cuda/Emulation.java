@@ -121,6 +121,7 @@ final class Emulation {
   /** The instructions of Hopper's copy engine and barriers, and the functions for them. */
   private static final ImmutableMap<String, String> HOPPER =
       ImmutableMap.of(
+          "createpolicy", "policy = 0;",
           "mbarrier\\.init", "emulation::init_barrier(barrier, arrivals);",
           "mbarrier\\.arrive\\.shared", "emulation::arrive(barrier, 0);",
           "mbarrier\\.arrive\\.expect_tx", "emulation::arrive(barrier, bytes);",

@@ -616,6 +616,23 @@ final class LocalPrograms {
         """);
   }
 
+  /** Products of one input, and what computes with both, for Hopper's tensor cores. */
+  static List<String> pairedProducts() {
+    // One team and two; rows, columns and tokens that fill no box.
+    return List.of(
+        gated(
+            "bf16",
+            17,
+            2130,
+            584,
+            "b, x, j",
+            "prims::convert_element_type(e, torch.bfloat16)",
+            "n"),
+        gated("bf16", 18, 2200, 128, "b, x, j, alpha=-2", "aten::add.Tensor(e, m)", "m"),
+        gated(
+            "f16", 65, 5290, 56, "b, x, j", "prims::convert_element_type(e, torch.float16)", "n"));
+  }
+
   private static String gated(
       String dtype, int tokens, int rows, int columns, String added, String last, String factor) {
     return """

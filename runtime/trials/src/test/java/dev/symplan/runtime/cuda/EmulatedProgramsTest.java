@@ -252,6 +252,11 @@ class EmulatedProgramsTest {
     check(LocalPrograms.joinedProducts());
   }
 
+  @Test
+  void pairedProducts() {
+    check(LocalPrograms.pairedProducts());
+  }
+
   /** Whether products share a launch depends on what else there is: it must not change results. */
   @Test
   void launchesThatAreJoinedGiveTheSameBits() {
