@@ -1,17 +1,8 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.codegen.cuda.DeviceStep.Attention;
-import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
-import dev.symplan.codegen.cuda.DeviceStep.Await;
-import dev.symplan.codegen.cuda.DeviceStep.Convolution;
-import dev.symplan.codegen.cuda.DeviceStep.Copy;
-import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
 import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
-import dev.symplan.codegen.cuda.DeviceStep.Mark;
-import dev.symplan.codegen.cuda.DeviceStep.Nccl;
-import dev.symplan.codegen.cuda.DeviceStep.Product;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
@@ -74,20 +65,9 @@ public final class DependentLaunches {
   }
 
   private static Optional<Launch> launch(DeviceStep step) {
-    return switch (step) {
-      case Launch launch -> Optional.of(launch);
-      case HopperLaunch both -> Optional.of(both.launch());
-      case Product _,
-          Attention _,
-          AttentionBackward _,
-          Convolution _,
-          Copy _,
-          CopyRows _,
-          Nccl _,
-          Mark _,
-          Await _ ->
-          Optional.empty();
-    };
+    return step instanceof HopperLaunch both
+        ? Optional.of(both.launch())
+        : step instanceof Launch launch ? Optional.of(launch) : Optional.empty();
   }
 
   /** {@return whether a kernel touches nothing but its own GPU's memory} */
