@@ -1,19 +1,30 @@
-// One block at a time on one processor. Its threads are fibers, which take turns where they wait for
-// each other.
+// One block, or cluster of blocks, at a time on one processor. Its threads are fibers, which take
+// turns where they wait for each other. Blocks of a cluster have whole warps.
 #define __shared__ static
 
 namespace emulation {
 const int MOST = 1024;
+const int MOST_BLOCKS = 2;
 
 struct Meeting {
   int arrived, generation;
 };
 
 extern jmp_buf scheduler, trapped, places[MOST];
-extern int current, threads, any;
-extern Meeting block, warps[MOST / 32];
+/** The number of a fiber, of the threads of each block, of blocks, and of fibers before their end. */
+extern int current, threads, blocks, running;
+extern int first_block, any[MOST_BLOCKS];
+extern Meeting cluster, whole[MOST_BLOCKS], warps[MOST / 32];
 extern unsigned long long slots[MOST];
 extern unsigned operands[MOST][6];
+
+inline int thread() { return current % threads; }
+inline int block() { return current / threads; }
+
+inline void resume() {
+  threadIdx.x = thread();
+  blockIdx.x = first_block + block();
+}
 
 inline void rest() {
   if (_setjmp(places[current]) == 0) {
@@ -34,26 +45,27 @@ inline void meet(Meeting& meeting, int size) {
 }
 
 inline int warp_size() {
-  int first = current / 32 * 32;
+  int first = thread() / 32 * 32;
   return threads - first < 32 ? threads - first : 32;
 }
 }  // namespace emulation
 
 inline void __syncthreads() {
-  emulation::meet(emulation::block, emulation::threads);
-  threadIdx.x = emulation::current;
+  emulation::meet(emulation::whole[emulation::block()], emulation::threads);
+  emulation::resume();
 }
 inline void __syncwarp(unsigned = ~0u) {
   emulation::meet(emulation::warps[emulation::current / 32], emulation::warp_size());
-  threadIdx.x = emulation::current;
+  emulation::resume();
 }
 inline int __syncthreads_or(int value) {
   __syncthreads();
-  emulation::any = 0;
+  int& any = emulation::any[emulation::block()];
+  any = 0;
   __syncthreads();
-  emulation::any |= value;
+  any |= value;
   __syncthreads();
-  return emulation::any;
+  return any;
 }
 inline unsigned __ballot_sync(unsigned, int value) {
   int self = emulation::current;
@@ -87,7 +99,7 @@ inline T __shfl_xor_sync(unsigned, T value, int lanes) {
   __syncwarp();
   int other = self ^ lanes;
   T got = value;
-  if (other < emulation::threads) {
+  if (other < emulation::threads * emulation::blocks) {
     memcpy(&got, &emulation::slots[other], sizeof(T));
   }
   __syncwarp();
@@ -171,9 +183,9 @@ struct Barrier {
   }
 };
 
-extern unsigned char dynamic[DYNAMIC_BYTES];
-extern Barrier barriers[DYNAMIC_BYTES / 8];
-extern Meeting some[16];
+extern unsigned char dynamic[MOST_BLOCKS][DYNAMIC_BYTES];
+extern Barrier barriers[MOST_BLOCKS][DYNAMIC_BYTES / 8];
+extern Meeting some[MOST_BLOCKS][16];
 extern float right_elements[MOST / 32][256][16];
 
 inline Barrier& barrier_at(unsigned at) {
@@ -181,7 +193,7 @@ inline Barrier& barrier_at(unsigned at) {
   if ((at & 7) != 0 || at < DYNAMIC_AT || at >= DYNAMIC_AT + DYNAMIC_BYTES) {
     __trap();
   }
-  return barriers[(at - DYNAMIC_AT) / 8];
+  return barriers[block()][(at - DYNAMIC_AT) / 8];
 }
 
 inline void init_barrier(unsigned at, int arrivals) {
@@ -200,19 +212,52 @@ inline void await(unsigned at, unsigned phase) {
   while (barrier_at(at).phase == phase) {
     rest();
   }
-  threadIdx.x = current;
+  resume();
 }
 
 inline void meet_some(int number, int size) {
-  meet(some[number], size);
-  threadIdx.x = current;
+  meet(some[block()][number], size);
+  resume();
+}
+
+/** All threads of the cluster that have not ended. */
+inline void meet_cluster() {
+  int generation = cluster.generation;
+  cluster.arrived++;
+  while (cluster.generation == generation) {
+    if (cluster.arrived == running) {
+      cluster.arrived = 0;
+      cluster.generation++;
+    } else {
+      rest();
+    }
+  }
+  resume();
 }
 
 inline unsigned char* shared(unsigned at) {
   if (at < DYNAMIC_AT || at >= DYNAMIC_AT + DYNAMIC_BYTES) {
     __trap();
   }
-  return dynamic + (at - DYNAMIC_AT);
+  return dynamic[block()] + (at - DYNAMIC_AT);
+}
+
+/** Addresses of all blocks' shared memory follow each other. */
+inline unsigned in_block(unsigned at, int other) {
+  shared(at);
+  if (other < 0 || other >= blocks) {
+    __trap();
+  }
+  return at - DYNAMIC_AT + (other + 1) * (1 << 20);
+}
+
+template <int COUNT>
+inline void read_sums(float (&to)[COUNT], unsigned from) {
+  unsigned other = (from >> 20) - 1, at = from & ((1 << 20) - 1);
+  if (other >= (unsigned)blocks || at % sizeof(to) != 0 || at + sizeof(to) > DYNAMIC_BYTES) {
+    __trap();
+  }
+  memcpy(to, dynamic[other] + at, sizeof(to));
 }
 
 /** The address of 16 bytes depends on the line of 128 bytes that they are in. */
@@ -273,7 +318,7 @@ inline void multiply_boxes(
     }
   }
   __syncwarp();
-  int line = current % 128 / 32 * 16 + current % 32 / 4, pair = current % 4 * 2;
+  int line = thread() % 128 / 32 * 16 + current % 32 / 4, pair = current % 4 * 2;
   float own[2][16];
   for (int k = 0; k < 16; k++) {
     own[0][k] = WIDEN(element(left, left_across, line, k));
@@ -290,5 +335,5 @@ inline void multiply_boxes(
 }  // namespace emulation
 
 inline size_t __cvta_generic_to_shared(const void* at) {
-  return (const unsigned char*)at - emulation::dynamic + emulation::DYNAMIC_AT;
+  return (const unsigned char*)at - emulation::dynamic[emulation::block()] + emulation::DYNAMIC_AT;
 }

@@ -82,7 +82,7 @@ final class ExecutableText {
   private static List<Row> rows(Instruction instruction) {
     var stream = instruction.stream().text();
     return switch (instruction) {
-      case Fused(var _, var _, var parts) ->
+      case Fused(var _, var _, var parts, var _) ->
           IntStream.range(0, parts.size())
               .mapToObj(
                   i ->

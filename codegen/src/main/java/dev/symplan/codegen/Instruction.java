@@ -1,6 +1,7 @@
 package dev.symplan.codegen;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.diag.Span;
@@ -63,12 +64,20 @@ public sealed interface Instruction {
    *
    * @param rows the leading dimensions that make a row: all results have them, and each part goes
    *     by them
+   * @param lastReads tensors whose memory nothing reads after this instruction
    */
-  record Fused(StreamKind stream, int rows, ImmutableList<Part> parts) implements Instruction {
+  record Fused(
+      StreamKind stream, int rows, ImmutableList<Part> parts, ImmutableSet<TensorRef> lastReads)
+      implements Instruction {
     public Fused {
       if (parts.size() < 2) {
         throw new IllegalArgumentException(parts.size() + " ops are not fused");
       }
+    }
+
+    /** Ops whose operands may all be read again. */
+    public Fused(StreamKind stream, int rows, ImmutableList<Part> parts) {
+      this(stream, rows, parts, ImmutableSet.of());
     }
   }
 

@@ -1,6 +1,7 @@
 package dev.symplan.codegen;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Instruction.AwaitEvent;
 import dev.symplan.codegen.Instruction.Border;
@@ -73,8 +74,8 @@ public final class Lowering {
   }
 
   private RankProgram program() {
-    for (var step : rankPlan.steps()) {
-      switch (step) {
+    for (int s = 0; s < rankPlan.steps().size(); s++) {
+      switch (rankPlan.steps().get(s)) {
         case Step.Compute(int op) when ProgramGraph.isBorder(rankPlan.graph().ops().get(op)) ->
             instructions.add(border(op));
         case Step.Compute(int op) when isHostCopy(op) -> hostCopy(op(op));
@@ -84,7 +85,7 @@ public final class Lowering {
                     StreamKind.COMPUTE,
                     Objects.requireNonNull(copied.get(op(op).operands().getLast()))));
         case Step.Compute(int op) -> compute(op(op));
-        case Step.Fused(var ops) -> fused(ops);
+        case Step.Fused(var ops) -> fused(ops, s);
         case Step.Start(int k) -> start(k);
         case Step.Join(int k) ->
             instructions.add(new AwaitEvent(StreamKind.COMPUTE, doneEvents[k]));
@@ -221,7 +222,7 @@ public final class Lowering {
             op.span()));
   }
 
-  private void fused(ImmutableIntArray indices) {
+  private void fused(ImmutableIntArray indices, int step) {
     var ops = indices.stream().mapToObj(this::op).collect(ImmutableList.toImmutableList());
     passed.clear();
     var parts = ImmutableList.<Part>builder();
@@ -241,7 +242,19 @@ public final class Lowering {
               nameOf(op),
               op.span()));
     }
-    instructions.add(new Fused(StreamKind.COMPUTE, Rows.shared(ops), parts.build()));
+    var lastReads =
+        ops.stream()
+            .flatMap(op -> op.operands().stream())
+            .filter(value -> isLastRead(value, step))
+            .map(this::tensor)
+            .collect(ImmutableSet.toImmutableSet());
+    instructions.add(new Fused(StreamKind.COMPUTE, Rows.shared(ops), parts.build(), lastReads));
+  }
+
+  private boolean isLastRead(Value value, int step) {
+    return value.isTensor()
+        && rankPlan.placement(value).exists()
+        && rankPlan.buffers().get(rankPlan.placement(value).buffer()).last() == step;
   }
 
   private Operand tensorOperand(Value value) {

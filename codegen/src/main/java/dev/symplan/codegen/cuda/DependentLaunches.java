@@ -31,6 +31,23 @@ public final class DependentLaunches {
             .collect(ImmutableList.toImmutableList()));
   }
 
+  /**
+   * {@return the steps for other GPUs than Hopper ones: where what one of these does is not done by
+   * kernels there, nothing begins early behind it}
+   */
+  public static ImmutableList<DeviceStep> elsewhere(ImmutableList<DeviceStep> steps) {
+    return IntStream.range(0, steps.size())
+        .mapToObj(
+            i ->
+                i > 0
+                        && steps.get(i) instanceof Launch launch
+                        && steps.get(i - 1) instanceof HopperLaunch both
+                        && !(both.otherwise().getLast() instanceof Launch)
+                    ? launch.with(launch.kernel(), false)
+                    : steps.get(i))
+        .collect(ImmutableList.toImmutableList());
+  }
+
   private static DeviceStep step(DeviceProgram program, int index) {
     var step = program.steps().get(index);
     boolean dependent = follows(program, index);

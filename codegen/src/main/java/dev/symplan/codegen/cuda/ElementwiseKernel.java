@@ -156,25 +156,32 @@ final class ElementwiseKernel {
   }
 
   /**
-   * {@return statements that take the element {@code i} through the parts; empty if it is not the
-   * {@code i}-th of every tensor}
+   * {@return what takes the vector {@code i} through the parts; empty if it is not the {@code i}-th
+   * of every tensor}
    *
    * @param parts which are {@linkplain OneShape#is supported}
    * @param memory gets what else is read and written
-   * @param given tensors of which a variable has the element
+   * @param given tensors of which an array has the vector's elements
+   * @param wide whether these are several, if all tensors lie for that
    * @throws UnsupportedOnGpu when one of the parts has no CUDA implementation
    */
-  static Optional<String> statements(
-      int rank, ImmutableList<Part> parts, MemoryArguments memory, Map<TensorRef, String> given) {
-    var kernel = of(rank, parts, memory, false, false);
+  static Optional<Loop> statements(
+      int rank,
+      ImmutableList<Part> parts,
+      MemoryArguments memory,
+      Map<TensorRef, String> given,
+      boolean wide) {
+    var kernel = of(rank, parts, memory, wide, false);
     if (!kernel.neighbours.flat()) {
       return Optional.empty();
     }
-    given.forEach((ref, name) -> kernel.loaded.put(new Location(ref, kernel.whole), name));
+    var element = kernel.width == 1 ? "[0]" : "[e]";
+    given.forEach(
+        (ref, name) -> kernel.loaded.put(new Location(ref, kernel.whole), name + element));
     for (int i = 0; i < parts.size(); i++) {
       kernel.part(i, parts.get(i));
     }
-    return Optional.of(kernel.body.toString());
+    return Optional.of(kernel.loop());
   }
 
   /**

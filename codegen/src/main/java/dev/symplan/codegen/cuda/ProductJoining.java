@@ -10,7 +10,7 @@ import java.util.Optional;
 /**
  * Takes a rank's steps in order, and makes one launch of {@linkplain StreamedProduct streamed
  * products} that follow each other: with a few vectors, what a launch costs by itself counts. With
- * more vectors, it makes one of {@linkplain HopperPair pairs} and what computes with their results.
+ * more vectors, {@linkplain HopperStreamedKernel one} has a pair and what computes with it.
  */
 final class ProductJoining {
 
@@ -32,7 +32,9 @@ final class ProductJoining {
 
   void add(DeviceStep step) {
     if (step instanceof Product product
-        && (StreamedProduct.suits(product) || HopperPair.suits(product))) {
+        && (StreamedProduct.suits(product)
+            || HopperStreamedKernel.suits(product)
+            || HopperStreamedKernel.suitsAlone(product))) {
       if (!waiting.isEmpty()
           && (waiting.size() == MAX_PRODUCTS || !StreamedProduct.joins(waiting, product))) {
         launchWaiting();
@@ -61,14 +63,19 @@ final class ProductJoining {
     if (waiting.size() != 2) {
       return Optional.empty();
     }
+    boolean streamed = StreamedProduct.suits(waiting.getFirst());
+    if (!streamed && !waiting.stream().allMatch(HopperStreamedKernel::suits)) {
+      return Optional.empty();
+    }
     try {
-      return ProductPair.of(rank, waiting.getFirst(), waiting.getLast(), fused)
+      return ProductPair.of(rank, waiting.getFirst(), waiting.getLast(), fused, !streamed)
           .flatMap(
               pair ->
-                  StreamedProduct.suits(pair.one())
+                  streamed
                       ? StreamedProduct.launch(pair, constants).map(launch -> launch)
                       : Optional.of(
-                          HopperPair.launch(pair, constants, FusedLowering.lower(rank, fused))));
+                          HopperStreamedKernel.launch(
+                              pair, constants, FusedLowering.lower(rank, fused))));
     } catch (UnsupportedOnGpu e) {
       // Alone, they may be done in another way.
       return Optional.empty();
@@ -80,10 +87,16 @@ final class ProductJoining {
       if (StreamedProduct.suits(waiting.getFirst())) {
         steps.add(StreamedProduct.launch(ImmutableList.copyOf(waiting), constants));
       } else {
-        steps.addAll(waiting);
+        waiting.forEach(product -> steps.add(alone(product)));
       }
       waiting.clear();
     }
+  }
+
+  private DeviceStep alone(Product product) {
+    return HopperStreamedKernel.suitsAlone(product)
+        ? HopperStreamedKernel.launch(product, constants)
+        : product;
   }
 
   /** {@return all steps; nothing is added afterwards} */

@@ -2,6 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Iterables;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Operand;
@@ -18,21 +19,30 @@ import java.util.stream.Stream;
  * launch.
  *
  * @param other which {@linkplain StreamedProduct#joins may be} in the launch of the first
+ * @param stored those of both whose results are read afterwards, too
  * @param memory which the ops use
- * @param rest statements of the ops that have {@code product0}, {@code product1} and the index
- *     {@code i} of the element in both results
+ * @param rest statements of the ops that have arrays {@code product0} and {@code product1} of a
+ *     vector's elements and the index {@code i} of the vector in both results
+ * @param vectors of neighbouring rows
  * @param shares of all three
  */
 record ProductPair(
-    Product one, Product other, MemoryArguments memory, String rest, ImmutableList<Share> shares) {
+    Product one,
+    Product other,
+    ImmutableSet<Product> stored,
+    MemoryArguments memory,
+    String rest,
+    Vectors vectors,
+    ImmutableList<Share> shares) {
 
   /**
    * {@return the pair; empty if the ops do not go element by element over both results, or write
    * what other blocks read}
    *
+   * @param wide whether threads take vectors, if all tensors lie for that
    * @throws UnsupportedOnGpu when one of the ops has no CUDA implementation
    */
-  static Optional<ProductPair> of(int rank, Product one, Product other, Fused fused) {
+  static Optional<ProductPair> of(int rank, Product one, Product other, Fused fused, boolean wide) {
     long elements = one.rows() * one.columns();
     boolean fits =
         one.rows() == other.rows()
@@ -69,16 +79,28 @@ record ProductPair(
         }
       }
     }
+    var passed =
+        fused.lastReads().stream()
+            .filter(given::containsKey)
+            .map(ref -> Memory.of(rank, ref))
+            .collect(ImmutableSet.toImmutableSet());
+    var stored =
+        Stream.of(one, other)
+            .filter(each -> !passed.contains(StreamedProduct.written(each)))
+            .collect(ImmutableSet.toImmutableSet());
     var memory = new MemoryArguments();
     var label = fused.parts().getLast().name();
-    return ElementwiseKernel.statements(rank, fused.parts(), memory, given)
+    return ElementwiseKernel.statements(
+            rank, fused.parts(), memory, given, wide && isWide(one) && isWide(other))
         .map(
             rest ->
                 new ProductPair(
                     one,
                     other,
+                    stored,
                     memory,
-                    rest,
+                    rest.statements(),
+                    rest.vectors(),
                     ImmutableList.of(
                         StreamedProduct.share(one),
                         StreamedProduct.share(other),
@@ -87,6 +109,13 @@ record ProductPair(
 
   private static boolean isDense(Product product) {
     return product.result().leading() == product.rows();
+  }
+
+  /** {@return whether vectors of rows of a product's result lie as in a tensor of one dimension} */
+  static boolean isWide(Product product) {
+    return product.result().address().isVectorAligned()
+        && product.rows() % Vectors.MAX_WIDTH == 0
+        && product.result().leading() % Vectors.MAX_WIDTH == 0;
   }
 
   /** {@return whether nothing before the launch writes the matrices} */

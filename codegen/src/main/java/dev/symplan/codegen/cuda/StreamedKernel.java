@@ -144,7 +144,7 @@ final class StreamedKernel {
         }
       """;
 
-  /** Later ops compute with the results as they are in memory. */
+  /** Later ops compute with the results as they would be in memory. */
   private static final String TWO_RESULTS =
       """
         for (int item = threadIdx.x; item < 16 * $VECTORS; item += $THREADS) {
@@ -161,10 +161,8 @@ final class StreamedKernel {
             const long long i = (long long)vector * $ROWS + at;
             const unsigned short bits0 = $NARROW($SUM0);
             const unsigned short bits1 = $NARROW($SUM1);
-            ((unsigned short*)$RESULT0)[i] = bits0;
-            ((unsigned short*)$RESULT1)[i] = bits1;
-            const float product0 = $WIDEN(bits0);
-            const float product1 = $WIDEN(bits1);
+      $STORES            const float product0[] = {$WIDEN(bits0)};
+            const float product1[] = {$WIDEN(bits1)};
       $REST    }
         }
       """;
@@ -208,7 +206,7 @@ final class StreamedKernel {
   static Launch ofBoth(ProductPair pair, boolean constant) {
     return new StreamedKernel(
             pair.memory(), ImmutableList.of(pair.one(), pair.other()), "i / 2", constant)
-        .ofBoth(pair.rest(), pair.label());
+        .ofBoth(pair);
   }
 
   private Launch ofEach(int lines) {
@@ -238,22 +236,28 @@ final class StreamedKernel {
         products.getLast().label());
   }
 
-  private Launch ofBoth(String rest, String label) {
+  private Launch ofBoth(ProductPair pair) {
     var other = products.getLast();
+    var stores = new StringBuilder();
+    for (int p = 0; p < 2; p++) {
+      if (pair.stored().contains(products.get(p))) {
+        stores.append(
+            "      ((unsigned short*)%s)[i] = bits%s;\n".formatted(result(products.get(p)), p));
+      }
+    }
     var results =
         TWO_RESULTS
-            .replace("$RESULT0", result(product))
-            .replace("$RESULT1", result(other))
+            .replace("$STORES", stores)
             .replace("$SUM0", computed(memory, product, "sum0"))
             .replace("$SUM1", computed(memory, other, "sum1"))
-            .replace("$REST", rest.indent(2));
+            .replace("$REST", pair.rest().indent(2));
     return launch(
         2,
         "const long long first = (long long)blockIdx.x * 16;",
         "(i % 2)",
         results,
         Math.ceilDiv(product.rows(), ROWS),
-        label);
+        pair.label());
   }
 
   private Launch launch(

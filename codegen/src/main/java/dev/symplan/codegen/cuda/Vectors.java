@@ -17,7 +17,7 @@ import java.util.function.IntPredicate;
 record Vectors(int width) {
   static final Vectors NONE = new Vectors(1);
 
-  private static final int MAX_WIDTH = 8;
+  static final int MAX_WIDTH = 8;
 
   /** From so many elements on, memory is what takes the time. */
   private static final long LONG = 1 << 15;

@@ -6,6 +6,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Lowering;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.ir.diag.SourceFile;
@@ -36,6 +37,10 @@ class DependentLaunchesTest {
     return launch(StreamKind.COMPUTE, memory(0));
   }
 
+  private static HopperLaunch hopper(DeviceStep... otherwise) {
+    return new HopperLaunch(local(), ImmutableList.copyOf(otherwise), false);
+  }
+
   private static KernelArgument memory(int rank) {
     return new KernelArgument.Memory(new Address(rank, ArenaKind.LOCAL, 0, 0), 16);
   }
@@ -43,7 +48,11 @@ class DependentLaunchesTest {
   private static List<Boolean> dependent(ImmutableIntArray begins, DeviceStep... steps) {
     var program = new DeviceProgram(0, ImmutableList.copyOf(steps), begins, 1, 1);
     return DependentLaunches.in(program).steps().stream()
-        .map(step -> step instanceof Launch launch && launch.dependent())
+        .map(
+            step ->
+                step instanceof HopperLaunch both
+                    ? both.launch().dependent()
+                    : step instanceof Launch launch && launch.dependent())
         .toList();
   }
 
@@ -56,6 +65,35 @@ class DependentLaunchesTest {
     assertThat(dependent(local(), local(), local())).containsExactly(false, true, true);
     assertThat(dependent(launch(StreamKind.COMM), local(), local()))
         .containsExactly(false, false, true);
+  }
+
+  @Test
+  void kernelsForHopperGpusFollowOthersAndAreFollowed() {
+    assertThat(dependent(local(), hopper(local()), local())).containsExactly(false, true, true);
+    assertThat(dependent(hopper(new Mark(StreamKind.COMPUTE, 0)), local()))
+        .containsExactly(false, true);
+  }
+
+  /** What a library does there may have ended with something that no launch can depend on. */
+  @Test
+  void kernelsOnOtherGpusFollowKernelsOnly() {
+    var byLibrary = hopper(local(), new Mark(StreamKind.COMPUTE, 0));
+    var byKernels = hopper(new Mark(StreamKind.COMPUTE, 0), local());
+    var program =
+        new DeviceProgram(
+            0,
+            ImmutableList.of(local(), byLibrary, local(), byKernels, local(), local()),
+            ImmutableIntArray.of(0),
+            1,
+            1);
+    var steps = DependentLaunches.in(program).steps();
+    var elsewhere = DependentLaunches.elsewhere(steps);
+    assertThat(((Launch) steps.get(2)).dependent()).isTrue();
+    assertThat(((Launch) elsewhere.get(2)).dependent()).isFalse();
+    assertThat(((Launch) elsewhere.get(2)).kernel()).isEqualTo(((Launch) steps.get(2)).kernel());
+    for (int i : new int[] {0, 1, 3, 4, 5}) {
+      assertThat(elsewhere.get(i)).isEqualTo(steps.get(i));
+    }
   }
 
   @Test

@@ -45,7 +45,7 @@ final class InstructionText {
     return switch (instruction) {
       case LocalOp op ->
           "%s '%s' (%s)".formatted(op.def().name(), op.name(), op.span().shortForm());
-      case Fused(var _, var _, var parts) ->
+      case Fused(var _, var _, var parts, var _) ->
           "%s fused ops up to %s '%s' (%s)"
               .formatted(
                   parts.size(),

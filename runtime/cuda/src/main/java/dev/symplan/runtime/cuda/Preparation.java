@@ -3,6 +3,7 @@ package dev.symplan.runtime.cuda;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DependentLaunches;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
@@ -80,7 +81,8 @@ final class Preparation {
 
   /** {@return the actions that put the steps into their streams, one by one} */
   ImmutableList<Runnable> steps(ImmutableList<DeviceStep> steps) {
-    var prepared = steps.stream().map(this::step).collect(ImmutableList.toImmutableList());
+    var own = architecture.isHopper() ? steps : DependentLaunches.elsewhere(steps);
+    var prepared = own.stream().map(this::step).collect(ImmutableList.toImmutableList());
     workspace.allocate();
     return prepared;
   }

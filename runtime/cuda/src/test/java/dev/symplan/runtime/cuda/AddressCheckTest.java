@@ -511,6 +511,8 @@ class AddressCheckTest {
         Stream.of(
                 LocalPrograms.products(),
                 LocalPrograms.shortFloats(),
+                LocalPrograms.pairedProducts(),
+                LocalPrograms.tokenProducts(),
                 LocalPrograms.groupedProducts())
             .flatMap(List::stream)
             .flatMap(text -> checkAll(Lowering.lower(LocalPrograms.plan(text))).stream())

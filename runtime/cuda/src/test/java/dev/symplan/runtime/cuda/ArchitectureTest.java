@@ -28,6 +28,7 @@ class ArchitectureTest {
             LocalPrograms.products(),
             LocalPrograms.shortFloats(),
             LocalPrograms.pairedProducts(),
+            LocalPrograms.tokenProducts(),
             LocalPrograms.groupedProducts())
         .flatMap(List::stream)
         .map(LocalPrograms::plan)
@@ -74,6 +75,18 @@ class ArchitectureTest {
                 assertThat(pair.otherwise().stream().filter(Product.class::isInstance)).hasSize(2);
                 assertThat(pair.launch().shares()).hasSize(3);
               });
+    }
+  }
+
+  @Test
+  void productsOfTokensAreOneLaunchOnHopperGpus() {
+    for (var text : LocalPrograms.tokenProducts()) {
+      var program = DeviceLowering.lower(Lowering.lower(LocalPrograms.plan(text))).getFirst();
+      assertThat(program.steps())
+          .singleElement()
+          .isInstanceOfSatisfying(
+              HopperLaunch.class,
+              both -> assertThat(both.otherwise()).singleElement().isInstanceOf(Product.class));
     }
   }
 

@@ -18,6 +18,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.regex.Pattern;
 
 /**
  * Generated kernels, compiled for this machine's processor by its C++ compiler: one thread of a
@@ -34,8 +35,11 @@ final class EmulatedKernels {
           ValueLayout.JAVA_INT,
           ValueLayout.JAVA_INT,
           ValueLayout.JAVA_INT,
+          ValueLayout.JAVA_INT,
           ValueLayout.ADDRESS,
           ValueLayout.JAVA_INT);
+
+  private static final Pattern CLUSTER = Pattern.compile("__cluster_dims__\\((\\d+), 1, 1\\)");
 
   private final Map<Kernel, MemorySegment> functions = new LinkedHashMap<>();
   private final MethodHandle launch;
@@ -51,6 +55,11 @@ final class EmulatedKernels {
   static EmulatedKernels compile(Collection<Kernel> all) {
     var kernels = List.copyOf(new LinkedHashSet<>(all));
     return new EmulatedKernels(kernels, Emulation.compile("/emulation", kernels, text -> text));
+  }
+
+  private static int blocksOfCluster(String text) {
+    var cluster = CLUSTER.matcher(text);
+    return cluster.find() ? Integer.parseInt(cluster.group(1)) : 1;
   }
 
   /**
@@ -71,6 +80,7 @@ final class EmulatedKernels {
                   Objects.requireNonNull(functions.get(step.kernel())),
                   meets ? 1 : 0,
                   step.blocks(),
+                  blocksOfCluster(text),
                   step.threads(),
                   arguments,
                   backwards ? 1 : 0);

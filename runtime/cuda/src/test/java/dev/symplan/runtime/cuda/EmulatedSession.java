@@ -34,6 +34,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.function.LongFunction;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
@@ -473,14 +474,19 @@ final class EmulatedSession extends ExecutableSession {
     var dtype = product.dtype();
     product.scales().ifPresent(scales -> run(rank, scales.otherwise()));
     for (long batch = 0; batch < product.batches(); batch++) {
-      for (long column = 0; column < product.columns(); column++) {
-        for (long row = 0; row < product.rows(); row++) {
+      long of = batch;
+      var vectors =
+          LongStream.range(0, product.columns())
+              .mapToObj(column -> elements(product, k -> element(product.right(), of, k, column)))
+              .toList();
+      for (long each = 0; each < product.rows(); each++) {
+        long row = each;
+        var line = elements(product, k -> element(product.left(), of, row, k));
+        for (int column = 0; column < product.columns(); column++) {
+          var vector = vectors.get(column);
           double sum = 0;
-          // As BLAS does it: nothing times alpha is nothing, whatever the factors are.
-          for (long k = 0; k < product.inner() && product.alpha() != 0; k++) {
-            sum +=
-                element(product.left(), batch, row, k).get()
-                    * element(product.right(), batch, k, column).get();
+          for (int k = 0; k < line.length; k++) {
+            sum += line[k] * vector[k];
           }
           double value = product.alpha() * sum;
           if (product.scales().isPresent()) {
@@ -503,6 +509,13 @@ final class EmulatedSession extends ExecutableSession {
         }
       }
     }
+  }
+
+  /** As BLAS does it: nothing times alpha is nothing, whatever the factors are. */
+  private static double[] elements(Product product, LongFunction<HostTensor> element) {
+    return product.alpha() == 0
+        ? new double[0]
+        : LongStream.range(0, product.inner()).mapToDouble(k -> element.apply(k).get()).toArray();
   }
 
   private double scale(Address address, long index) {

@@ -120,16 +120,22 @@ final class Emulation {
 
   /** The instructions of Hopper's copy engine and barriers, and the functions for them. */
   private static final ImmutableMap<String, String> HOPPER =
-      ImmutableMap.of(
-          "createpolicy", "policy = 0;",
-          "mbarrier\\.init", "emulation::init_barrier(barrier, arrivals);",
-          "mbarrier\\.arrive\\.shared", "emulation::arrive(barrier, 0);",
-          "mbarrier\\.arrive\\.expect_tx", "emulation::arrive(barrier, bytes);",
-          "[^\"]*mbarrier\\.try_wait", "emulation::await(barrier, phase);",
-          "cp\\.async\\.bulk\\.tensor", "emulation::load(to, map, near, line, matrix, barrier);",
-          "bar\\.sync", "emulation::meet_some(number, threads);",
-          "fence\\.(?:proxy\\.async|mbarrier_init)", "",
-          "wgmma\\.(?:fence|commit_group|wait_group)", "");
+      ImmutableMap.<String, String>builder()
+          .put("createpolicy", "policy = 0;")
+          .put("mbarrier\\.init", "emulation::init_barrier(barrier, arrivals);")
+          .put("mbarrier\\.arrive\\.shared", "emulation::arrive(barrier, 0);")
+          .put("mbarrier\\.arrive\\.expect_tx", "emulation::arrive(barrier, bytes);")
+          .put("[^\"]*mbarrier\\.try_wait", "emulation::await(barrier, phase);")
+          .put(
+              "cp\\.async\\.bulk\\.tensor",
+              "emulation::load(to, map, near, line, matrix, barrier);")
+          .put("bar\\.sync", "emulation::meet_some(number, threads);")
+          .put("barrier\\.cluster", "emulation::meet_cluster();")
+          .put("mapa\\.", "there = emulation::in_block(at, block);")
+          .put("ld\\.shared::cluster", "emulation::read_sums(to, from);")
+          .put("fence\\.(?:proxy\\.async|mbarrier_init)", "")
+          .put("wgmma\\.(?:fence|commit_group|wait_group)", "")
+          .buildOrThrow();
 
   private static String withoutHopper(String text) {
     var plain =
@@ -143,7 +149,7 @@ final class Emulation {
     }
     return plain.replace(
         "extern __shared__ unsigned char dynamic[];",
-        "unsigned char* const dynamic = emulation::dynamic;");
+        "unsigned char* const dynamic = emulation::dynamic[emulation::block()];");
   }
 
   /** Each under a name of its own, without the instructions that convert. */

@@ -618,7 +618,7 @@ final class LocalPrograms {
 
   /** Products of one input, and what computes with both, for Hopper's tensor cores. */
   static List<String> pairedProducts() {
-    // One team and two; rows, columns and tokens that fill no box.
+    // One team and two, one block and a cluster; rows, columns and tokens that fill no box.
     return List.of(
         gated(
             "bf16",
@@ -629,8 +629,27 @@ final class LocalPrograms {
             "prims::convert_element_type(e, torch.bfloat16)",
             "n"),
         gated("bf16", 18, 2200, 128, "b, x, j, alpha=-2", "aten::add.Tensor(e, m)", "m"),
+        gated("f16", 70, 2648, 104, "b, x, j", "aten::mul.Tensor(e, n)", "n"),
         gated(
             "f16", 65, 5290, 56, "b, x, j", "prims::convert_element_type(e, torch.float16)", "n"));
+  }
+
+  /** Products of a large matrix and some tokens, for Hopper's tensor cores. */
+  static List<String> tokenProducts() {
+    // A cluster with results of a thread side by side, or one by one; and a block alone.
+    return List.of(
+        program(
+            "x: bf16[33, 4104], w: bf16[2056, 4104], b: bf16[2056]",
+            "i = aten::permute(w, [1, 0])",
+            "m = aten::addmm(b, x, i, alpha=0.5)"),
+        program(
+            "x: f16[17, 4104], w: f16[2049, 4104], c: f16[17, 2049]",
+            "i = aten::permute(w, [1, 0])",
+            "m = aten::addmm(c, x, i, beta=2)"),
+        program(
+            "x: bf16[64, 664], w: bf16[12680, 664]",
+            "i = aten::permute(w, [1, 0])",
+            "m = aten::mm(x, i)"));
   }
 
   private static String gated(

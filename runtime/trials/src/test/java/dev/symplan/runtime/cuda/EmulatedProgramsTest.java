@@ -257,6 +257,11 @@ class EmulatedProgramsTest {
     check(LocalPrograms.pairedProducts());
   }
 
+  @Test
+  void tokenProducts() {
+    check(LocalPrograms.tokenProducts());
+  }
+
   /** Whether products share a launch depends on what else there is: it must not change results. */
   @Test
   void launchesThatAreJoinedGiveTheSameBits() {
