@@ -32,6 +32,9 @@ final class HopperStreamedKernel {
   /** Vectors of a team. */
   private static final int TEAM = 64;
 
+  /** Fewer fill one tile of a {@link StreamedProduct}. */
+  private static final int MIN_VECTORS = 9;
+
   private static final int MAX_VECTORS = 2 * TEAM;
 
   /** Rows of a matrix that a block has: as many as are permuted together. */
@@ -46,8 +49,11 @@ final class HopperStreamedKernel {
   /** With fewer of all matrices, blocks share columns, and have more. */
   private static final int ENOUGH_ROWS = 96;
 
-  /** Elements of a matrix at least: smaller ones stay in the cache. */
-  private static final long MIN_ELEMENTS = 1 << 18;
+  /** Elements of a matrix at least: what was measured had more. */
+  private static final long MIN_ALONE = 1 << 23;
+
+  /** The same for a pair that others need three launches for. */
+  private static final long MIN_PAIRED = 1 << 18;
 
   /** Bytes of a line of a box. */
   private static final int LINE = 128;
@@ -125,34 +131,59 @@ final class HopperStreamedKernel {
         : Optional.empty();
   }
 
-  /** {@return whether a product can be one of a pair} */
+  /** {@return whether a product can be one of a pair, and is faster this way} */
   static boolean suits(Product product) {
     return isOfForm(product)
         && product.beta() == 0
         && parts(product, 2)
-            // Otherwise, blocks read the vectors for longer than the matrices.
-            .filter(parts -> 4 * 2 * rows(product, parts) >= 3 * TEAM * teams(product))
+            .filter(parts -> isFasterPaired(product, 2 * rows(product, parts)))
             .filter(parts -> areEncodable(product, parts))
             .isPresent();
   }
 
-  /** {@return whether a product suits, and is faster this way than by BLAS} */
+  /** {@return whether a product suits, and is faster this way than by others} */
   static boolean suitsAlone(Product product) {
     return isOfForm(product)
         // A thread reads elements of the addend right before it writes the result's.
         && (product.addend().equals(product.result())
             || StreamedKernel.addend(product).isApart(StreamedProduct.written(product)))
         && parts(product, 1)
-            .filter(parts -> isFaster(product, rows(product, parts)))
+            .filter(parts -> isFasterAlone(product, rows(product, parts)))
             .filter(parts -> areEncodable(product, parts))
             .isPresent();
   }
 
-  /** As measured on an H200 next to cuBLASLt's fastest, for 32, 64 and 128 vectors. */
-  private static boolean isFaster(Product product, int rows) {
-    return teams(product) == 1
-        ? rows >= 32 && rows <= 128 && product.rows() * product.inner() >= 1 << 23
-        : rows >= 48 && rows <= 80 && product.inner() >= 4096;
+  /**
+   * As measured on an H200: for 16 vectors, next to the pairs of {@link StreamedProduct}; for 32,
+   * 64 and 128, next to cuBLASLt's fastest products and a kernel for what computes with them.
+   *
+   * @param rows of both matrices
+   */
+  private static boolean isFasterPaired(Product product, int rows) {
+    return isFew(product)
+        ? rows <= 128 && elements(product) >= MIN_ALONE
+        // Otherwise, blocks read the vectors for longer than the matrices.
+        : 4 * rows >= 3 * TEAM * teams(product) && elements(product) >= MIN_PAIRED;
+  }
+
+  /** As measured next to the same. */
+  private static boolean isFasterAlone(Product product, int rows) {
+    boolean fast =
+        isFew(product)
+            ? rows >= 48 && rows <= 80 && product.inner() <= 8192
+            : teams(product) == 1
+                ? rows >= 32 && rows <= 128
+                : rows >= 48 && rows <= 80 && product.inner() >= 4096;
+    return fast && elements(product) >= MIN_ALONE;
+  }
+
+  /** Whether there is another kernel for so many vectors. */
+  private static boolean isFew(Product product) {
+    return product.columns() <= StreamedProduct.MAX_VECTORS;
+  }
+
+  private static long elements(Product product) {
+    return product.rows() * product.inner();
   }
 
   private static boolean isOfForm(Product product) {
@@ -160,10 +191,9 @@ final class HopperStreamedKernel {
     return (dtype == DType.BF16 || dtype == DType.F16)
         && product.scales().isEmpty()
         && product.batches() == 1
-        && product.columns() > StreamedProduct.MAX_VECTORS
+        && product.columns() >= MIN_VECTORS
         && product.columns() <= MAX_VECTORS
         && product.rows() <= (long) BLOCKS * MAX_ROWS
-        && product.rows() * product.inner() >= MIN_ELEMENTS
         && product.inner() <= Integer.MAX_VALUE - DEPTH
         && product.left().transposed()
         && !product.right().transposed()
@@ -186,24 +216,28 @@ final class HopperStreamedKernel {
         box);
   }
 
-  /** {@return a launch of a product that {@linkplain #suitsAlone suits alone}} */
-  static HopperLaunch launch(Product product, ConstantInputs constants) {
+  /**
+   * {@return a launch of a product that {@linkplain #suitsAlone suits alone}}
+   *
+   * @param otherwise what does the same on other GPUs
+   */
+  static HopperLaunch launch(Product product, ConstantInputs constants, DeviceStep otherwise) {
     int width = ProductPair.isWide(product) ? Vectors.MAX_WIDTH : 1;
     var kernel =
         new HopperStreamedKernel(
             new MemoryArguments(), ImmutableList.of(product), ImmutableSet.of(product), width);
     boolean constant = constants.contains(product.left().address());
     return new HopperLaunch(
-        kernel.launch(constant, "", "", product.label()), ImmutableList.of(product), false);
+        kernel.launch(constant, "", "", product.label()), ImmutableList.of(otherwise), false);
   }
 
   /**
    * {@return a launch of a pair whose products {@linkplain #suits suit}}
    *
-   * @param fused the steps of the ops alone
+   * @param otherwise what does the same on other GPUs
    */
   static HopperLaunch launch(
-      ProductPair pair, ConstantInputs constants, ImmutableList<DeviceStep> fused) {
+      ProductPair pair, ConstantInputs constants, ImmutableList<DeviceStep> otherwise) {
     var products = ImmutableList.of(pair.one(), pair.other());
     var kernel =
         new HopperStreamedKernel(pair.memory(), products, pair.stored(), pair.vectors().width());
@@ -211,7 +245,7 @@ final class HopperStreamedKernel {
         kernel
             .launch(pair.areConstant(constants), pair.vectors().type(), pair.rest(), pair.label())
             .with(pair.shares()),
-        ImmutableList.<DeviceStep>builder().addAll(products).addAll(fused).build(),
+        otherwise,
         false);
   }
 
@@ -269,7 +303,7 @@ final class HopperStreamedKernel {
             .replace("$TYPE", bfloat ? "bf16" : "f16")
             .replace("$DATA_BYTES", number(dataBytes()))
             .replace("$MATRICES_BYTES", number(matricesBytes()))
-            .replace("$COPIED_BYTES", number(copied() * LINE))
+            .replace("$COPIED_BYTES", number((long) copied() * LINE))
             .replace("$VECTORS_BYTES", number(vectorsBytes()))
             .replace("$AHEAD", number(ahead))
             .replace("$STAGES", number(STAGES))

@@ -2,6 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Fused;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import java.util.ArrayList;
 import java.util.List;
@@ -36,7 +37,9 @@ final class ProductJoining {
             || HopperStreamedKernel.suits(product)
             || HopperStreamedKernel.suitsAlone(product))) {
       if (!waiting.isEmpty()
-          && (waiting.size() == MAX_PRODUCTS || !StreamedProduct.joins(waiting, product))) {
+          && (waiting.size() == MAX_PRODUCTS
+              || StreamedProduct.suits(product) != isStreamed()
+              || !StreamedProduct.joins(waiting, product))) {
         launchWaiting();
       }
       waiting.add(product);
@@ -63,40 +66,64 @@ final class ProductJoining {
     if (waiting.size() != 2) {
       return Optional.empty();
     }
-    boolean streamed = StreamedProduct.suits(waiting.getFirst());
-    if (!streamed && !waiting.stream().allMatch(HopperStreamedKernel::suits)) {
-      return Optional.empty();
-    }
     try {
-      return ProductPair.of(rank, waiting.getFirst(), waiting.getLast(), fused, !streamed)
-          .flatMap(
-              pair ->
-                  streamed
-                      ? StreamedProduct.launch(pair, constants).map(launch -> launch)
-                      : Optional.of(
-                          HopperStreamedKernel.launch(
-                              pair, constants, FusedLowering.lower(rank, fused))));
+      Optional<DeviceStep> streamed =
+          isStreamed()
+              ? pair(fused, false)
+                  .flatMap(pair -> StreamedProduct.launch(pair, constants))
+                  .map(launch -> launch)
+              : Optional.empty();
+      return waiting.stream().allMatch(HopperStreamedKernel::suits)
+          ? pair(fused, true)
+              .map(
+                  pair ->
+                      HopperStreamedKernel.launch(
+                          pair,
+                          constants,
+                          streamed.map(ImmutableList::of).orElseGet(() -> apart(fused))))
+          : streamed;
     } catch (UnsupportedOnGpu e) {
       // Alone, they may be done in another way.
       return Optional.empty();
     }
   }
 
+  private Optional<ProductPair> pair(Fused fused, boolean wide) {
+    return ProductPair.of(rank, waiting.getFirst(), waiting.getLast(), fused, wide);
+  }
+
+  private ImmutableList<DeviceStep> apart(Fused fused) {
+    return ImmutableList.<DeviceStep>builder()
+        .addAll(isStreamed() ? ImmutableList.of(streamed()) : ImmutableList.copyOf(waiting))
+        .addAll(FusedLowering.lower(rank, fused))
+        .build();
+  }
+
+  private boolean isStreamed() {
+    return StreamedProduct.suits(waiting.getFirst());
+  }
+
+  private Launch streamed() {
+    return StreamedProduct.launch(ImmutableList.copyOf(waiting), constants);
+  }
+
   private void launchWaiting() {
-    if (!waiting.isEmpty()) {
-      if (StreamedProduct.suits(waiting.getFirst())) {
-        steps.add(StreamedProduct.launch(ImmutableList.copyOf(waiting), constants));
-      } else {
-        waiting.forEach(product -> steps.add(alone(product)));
-      }
-      waiting.clear();
+    if (waiting.size() > 1 && isStreamed()) {
+      steps.add(streamed());
+    } else {
+      waiting.forEach(product -> steps.add(alone(product)));
     }
+    waiting.clear();
   }
 
   private DeviceStep alone(Product product) {
+    var otherwise =
+        StreamedProduct.suits(product)
+            ? StreamedProduct.launch(ImmutableList.of(product), constants)
+            : product;
     return HopperStreamedKernel.suitsAlone(product)
-        ? HopperStreamedKernel.launch(product, constants)
-        : product;
+        ? HopperStreamedKernel.launch(product, constants, otherwise)
+        : otherwise;
   }
 
   /** {@return all steps; nothing is added afterwards} */

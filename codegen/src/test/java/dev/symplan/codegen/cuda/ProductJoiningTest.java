@@ -3,22 +3,27 @@ package dev.symplan.codegen.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.MoreCollectors;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.DeviceStep.Share;
+import dev.symplan.codegen.cuda.KernelArgument.Memory;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.StreamKind;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -92,13 +97,33 @@ class ProductJoiningTest {
         to.label());
   }
 
-  private static TensorRef ref(long offset) {
-    return new TensorRef(
-        ArenaKind.LOCAL, 0, offset, TensorType.contiguous(DType.BF16, VECTORS, ROWS));
+  /** As many vectors of as large matrices as Hopper GPUs have a kernel for. */
+  private static Product large(String name, int weights, long result) {
+    long vectors = 16;
+    long inner = 2048;
+    return new Product(
+        StreamKind.COMPUTE,
+        ROWS,
+        vectors,
+        inner,
+        1,
+        0,
+        new Matrix(weights(weights), DType.BF16, true, inner, 0),
+        new Matrix(local(X), DType.BF16, false, inner, 0),
+        new Matrix(local(result), DType.BF16, false, ROWS, 0),
+        Optional.empty(),
+        new Matrix(local(result), DType.BF16, false, ROWS, 0),
+        1,
+        Optional.empty(),
+        name);
   }
 
-  private static Operand passed(int number) {
-    return new Operand.Passed(number, TensorType.contiguous(DType.BF16, VECTORS, ROWS));
+  private static TensorType type(long vectors) {
+    return TensorType.contiguous(DType.BF16, vectors, ROWS);
+  }
+
+  private static TensorRef ref(long offset, long vectors) {
+    return new TensorRef(ArenaKind.LOCAL, 0, offset, type(vectors));
   }
 
   private static Part part(String op, Operand result, Operand... args) {
@@ -112,16 +137,23 @@ class ProductJoiningTest {
 
   /** silu(gate) · up. */
   private static Fused gated(long gate, long up, long out) {
+    return gated(gate, up, out, VECTORS, ImmutableSet.of());
+  }
+
+  private static Fused gated(
+      long gate, long up, long out, long vectors, ImmutableSet<TensorRef> lastReads) {
+    var passed = new Operand.Passed(0, type(vectors));
     return new Fused(
         StreamKind.COMPUTE,
         1,
         ImmutableList.of(
-            part("aten::silu", passed(0), new Operand.Tensor(ref(gate))),
+            part("aten::silu", passed, new Operand.Tensor(ref(gate, vectors))),
             part(
                 "aten::mul.Tensor",
-                new Operand.Tensor(ref(out)),
-                passed(0),
-                new Operand.Tensor(ref(up)))));
+                new Operand.Tensor(ref(out, vectors)),
+                passed,
+                new Operand.Tensor(ref(up, vectors)))),
+        lastReads);
   }
 
   private static ImmutableList<DeviceStep> join(DeviceStep... steps) {
@@ -241,6 +273,53 @@ class ProductJoiningTest {
       assertThat(((Launch) steps.getFirst()).label()).isEqualTo("out");
       assertThat(((Launch) steps.getFirst()).blocks()).isEqualTo((int) ROWS / 16);
     }
+  }
+
+  /** The offsets of the memory that a launch touches beside the matrices. */
+  private static List<Long> touched(Launch launch) {
+    return launch.words().stream()
+        .filter(Memory.class::isInstance)
+        .map(word -> ((Memory) word).address())
+        .filter(address -> address.arena() == ArenaKind.LOCAL)
+        .map(Address::offset)
+        .toList();
+  }
+
+  @Test
+  void whatNothingElseReadsIsNotStored() {
+    for (var read : List.of(List.of(GATE, UP), List.of(UP), List.<Long>of())) {
+      var stored = new ArrayList<>(List.of(GATE, UP));
+      stored.removeAll(read);
+      for (long vectors : new long[] {VECTORS, 16}) {
+        var lastReads =
+            read.stream()
+                .map(offset -> ref(offset, vectors))
+                .collect(ImmutableSet.toImmutableSet());
+        var fused = gated(GATE, UP, OUT, vectors, lastReads);
+        var step =
+            (vectors == VECTORS
+                    ? join(product("gate", 0, GATE), product("up", 1, UP), fused)
+                    : join(large("gate", 0, GATE), large("up", 1, UP), fused))
+                .getFirst();
+        var launch = step instanceof HopperLaunch both ? both.launch() : (Launch) step;
+        stored.add(OUT);
+        assertThat(touched(launch)).filteredOn(offset -> offset != X).hasSameElementsAs(stored);
+        stored.remove(OUT);
+      }
+    }
+  }
+
+  /** The same in launches for all GPUs. */
+  @Test
+  void hopperGpusHaveAnotherKernelForLargeMatrices() {
+    var fused = gated(GATE, UP, OUT, 16, ImmutableSet.of());
+    var pair = (HopperLaunch) join(large("gate", 0, GATE), large("up", 1, UP), fused).getFirst();
+    var otherwise = pair.otherwise().stream().collect(MoreCollectors.onlyElement());
+    assertThat(shares(otherwise)).isEqualTo(pair.launch().shares()).hasSize(3);
+    // Without what computes with both, one launch has both.
+    assertThat(join(large("gate", 0, GATE), large("up", 1, UP)))
+        .singleElement()
+        .isInstanceOf(Launch.class);
   }
 
   /** Rows of the input that blocks read, and of each other's results, must be there still. */

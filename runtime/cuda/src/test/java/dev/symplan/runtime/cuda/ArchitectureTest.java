@@ -86,7 +86,10 @@ class ArchitectureTest {
           .singleElement()
           .isInstanceOfSatisfying(
               HopperLaunch.class,
-              both -> assertThat(both.otherwise()).singleElement().isInstanceOf(Product.class));
+              both ->
+                  assertThat(both.otherwise())
+                      .singleElement()
+                      .isInstanceOfAny(Product.class, Launch.class));
     }
   }
 

@@ -636,7 +636,7 @@ final class LocalPrograms {
 
   /** Products of a large matrix and some tokens, for Hopper's tensor cores. */
   static List<String> tokenProducts() {
-    // A cluster with results of a thread side by side, or one by one; and a block alone.
+    // A cluster with results of a thread side by side, or one by one; a block alone; a few tokens.
     return List.of(
         program(
             "x: bf16[33, 4104], w: bf16[2056, 4104], b: bf16[2056]",
@@ -649,7 +649,11 @@ final class LocalPrograms {
         program(
             "x: bf16[64, 664], w: bf16[12680, 664]",
             "i = aten::permute(w, [1, 0])",
-            "m = aten::mm(x, i)"));
+            "m = aten::mm(x, i)"),
+        program(
+            "x: bf16[9, 3200], w: bf16[2648, 3200], c: bf16[9, 2648]",
+            "i = aten::permute(w, [1, 0])",
+            "m = aten::addmm(c, x, i)"));
   }
 
   private static String gated(
