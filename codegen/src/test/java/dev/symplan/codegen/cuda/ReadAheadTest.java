@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Lowering;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.KernelArgument.Memory;
@@ -91,6 +92,23 @@ class ReadAheadTest {
     var words = ((Launch) programs(executable).getFirst().steps().getFirst()).words();
     assertThat(words.getLast()).isEqualTo(new KernelArgument.Number(2 << 20));
     assertThat(words.reverse().subList(1, 3)).allMatch(word -> ((Memory) word).bytes() == 2 << 20);
+  }
+
+  /** Such a pair is one launch on Hopper GPUs. */
+  @Test
+  void aPairIsReadAheadToo() {
+    var executable =
+        executable(
+            64,
+            REDUCED
+                + "t = aten::t(w)\n  u = aten::t(v)\n  a = aten::mm(n, t)\n  b = aten::mm(n, u)\n"
+                + "  c = aten::silu(a)\n  r = aten::mul.Tensor(c, b)");
+    var steps = programs(executable).getFirst().steps();
+    assertThat(steps).last().isInstanceOf(HopperLaunch.class);
+    assertThat(more(executable)).containsExactly(16, 0);
+    assertThat(((Launch) steps.getFirst()).words())
+        .last()
+        .isEqualTo(new KernelArgument.Number(2 << 20));
   }
 
   /** The library's products do not begin early. */
