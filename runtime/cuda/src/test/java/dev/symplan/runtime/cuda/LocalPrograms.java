@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.MadeUpPairs;
 import dev.symplan.ir.testkit.MadeUpPieces;
 import dev.symplan.ir.testkit.MadeUpRows;
 import dev.symplan.ir.testkit.MadeUpTurned;
@@ -69,6 +70,10 @@ final class LocalPrograms {
 
   static List<String> madeUpPieces(long seed, int count) {
     return LongStream.range(seed, seed + count).mapToObj(MadeUpPieces::text).toList();
+  }
+
+  static List<String> madeUpPairs(long seed, int count) {
+    return LongStream.range(seed, seed + count).mapToObj(MadeUpPairs::text).toList();
   }
 
   static List<String> madeUpTurned(long seed, int count) {

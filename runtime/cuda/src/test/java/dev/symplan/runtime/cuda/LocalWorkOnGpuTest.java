@@ -74,6 +74,7 @@ class LocalWorkOnGpuTest {
         Arguments.of("complex numbers", LocalPrograms.complexNumbers()),
         Arguments.of("made-up rows", LocalPrograms.madeUpRows(SEED, PROGRAMS)),
         Arguments.of("made-up pieces", LocalPrograms.madeUpPieces(SEED, PROGRAMS)),
+        Arguments.of("made-up pairs", LocalPrograms.madeUpPairs(SEED, PROGRAMS)),
         Arguments.of("made-up turned", LocalPrograms.madeUpTurned(SEED, PROGRAMS)));
   }
 

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.codegen.Lowering;
+import dev.symplan.codegen.cuda.DeviceLowering;
+import dev.symplan.codegen.cuda.DeviceStep.HopperLaunch;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
@@ -76,6 +78,24 @@ class EmulatedProgramsTest {
   void madeUpPieces() {
     System.out.printf("%s programs from seed %s%n", PROGRAMS, SEED);
     check(LocalPrograms.madeUpPieces(SEED, PROGRAMS));
+  }
+
+  /** A tenth as many, as each takes a second. */
+  @Test
+  void madeUpPairs() {
+    int count = Math.ceilDiv(PROGRAMS, 10);
+    System.out.printf("%s programs from seed %s%n", count, SEED);
+    var texts = LocalPrograms.madeUpPairs(SEED, count);
+    check(texts);
+    assertThat(texts)
+        .filteredOn(
+            text ->
+                DeviceLowering.lower(Lowering.lower(LocalPrograms.plan(text)))
+                    .getFirst()
+                    .steps()
+                    .stream()
+                    .anyMatch(HopperLaunch.class::isInstance))
+        .hasSizeGreaterThan(count / 3);
   }
 
   @Test
