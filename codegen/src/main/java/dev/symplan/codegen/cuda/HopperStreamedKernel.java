@@ -49,7 +49,7 @@ final class HopperStreamedKernel {
   /** With fewer of all matrices, blocks share columns, and have more. */
   private static final int ENOUGH_ROWS = 96;
 
-  /** Elements of a matrix at least: what was measured had more. */
+  /** Elements of a matrix at least: with fewer, others are as fast. */
   private static final long MIN_ALONE = 1 << 23;
 
   /** The same for a pair that others need three launches for. */
