@@ -17,6 +17,7 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -191,7 +192,8 @@ public final class World implements AutoCloseable {
   private String missing(String what, List<CompletableFuture<byte[]>> futures) {
     var missing = new ArrayList<Integer>();
     for (int rank = 0; rank < futures.size(); rank++) {
-      if (!futures.get(rank).isDone()) {
+      // Where others fail meanwhile, what is still awaited fails, too.
+      if (futures.get(rank).state() != Future.State.SUCCESS) {
         missing.add(rank);
       }
     }
