@@ -154,8 +154,9 @@ final class HopperStreamedKernel {
   }
 
   /**
-   * As measured on an H200: for 16 vectors, next to the pairs of {@link StreamedProduct}; for 32,
-   * 64 and 128, next to cuBLASLt's fastest products and a kernel for what computes with them.
+   * As measured on an H200: for 16 vectors, in programs that have both forms, next to those of
+   * {@link StreamedProduct}; for 32, 64 and 128, next to cuBLASLt's fastest products and a kernel
+   * for what computes with them.
    *
    * @param rows of both matrices
    */
