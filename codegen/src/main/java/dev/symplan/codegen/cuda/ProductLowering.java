@@ -134,15 +134,19 @@ final class ProductLowering {
             : leads(self.type(), first + 1, first));
   }
 
-  /** Whether the result is column-major, rather than row-major. */
+  /**
+   * Whether the result is column-major, rather than row-major. A vector is both: then it is one
+   * column of the product, so that a matrix times a vector has one form only.
+   */
   private boolean byColumns() {
     var type = result.type();
     int first = type.rank() - 2;
     boolean byColumns = leads(type, first, first + 1);
-    if (!byColumns && !leads(type, first + 1, first)) {
+    boolean byRows = leads(type, first + 1, first);
+    if (!byColumns && !byRows) {
       throw arguments.unsupported("%s into %s".formatted(arguments.name(), type));
     }
-    return byColumns;
+    return byColumns && !(byRows && type.size(first) == 1);
   }
 
   /** Whether BLAS knows the type, and rows or columns have their elements side by side. */

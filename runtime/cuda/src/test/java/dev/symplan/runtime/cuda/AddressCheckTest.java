@@ -510,7 +510,9 @@ class AddressCheckTest {
     var found =
         Stream.of(
                 LocalPrograms.products(),
+                LocalPrograms.fewTokens(),
                 LocalPrograms.shortFloats(),
+                LocalPrograms.joinedProducts(),
                 LocalPrograms.pairedProducts(),
                 LocalPrograms.tokenProducts(),
                 LocalPrograms.groupedProducts())

@@ -26,6 +26,7 @@ class ArchitectureTest {
   private static List<DeviceStep> steps() {
     return Stream.of(
             LocalPrograms.products(),
+            LocalPrograms.fewTokens(),
             LocalPrograms.shortFloats(),
             LocalPrograms.pairedProducts(),
             LocalPrograms.tokenProducts(),
@@ -75,6 +76,14 @@ class ArchitectureTest {
                 assertThat(pair.otherwise().stream().filter(Product.class::isInstance)).hasSize(2);
                 assertThat(pair.launch().shares()).hasSize(3);
               });
+    }
+  }
+
+  @Test
+  void productsOfFewTokensAreKernelsOfOurs() {
+    for (var text : LocalPrograms.fewTokens()) {
+      var program = DeviceLowering.lower(Lowering.lower(LocalPrograms.plan(text))).getFirst();
+      assertThat(program.steps()).as(text).noneMatch(Product.class::isInstance);
     }
   }
 

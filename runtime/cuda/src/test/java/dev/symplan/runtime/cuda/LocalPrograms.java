@@ -566,6 +566,20 @@ final class LocalPrograms {
     return texts;
   }
 
+  /** Products of a large matrix and a few tokens: of one tile and several, full and not. */
+  static List<String> fewTokens() {
+    return List.of(
+        few("bf16", 5, 1030, 1152),
+        few("f16", 16, 1024, 1024),
+        few("bf16", 9, 6150, 256),
+        few("f16", 1, 8200, 128),
+        program(
+            "w: bf16[1030, 1152], x: bf16[1152], y: bf16[1152, 1], b: bf16[1030]",
+            "m = aten::mv(w, x)",
+            "n = aten::mm(w, y)",
+            "o = aten::addmv(b, w, x, alpha=0.5)"));
+  }
+
   private static String few(String dtype, int tokens, int rows, int columns) {
     return """
     graph version 1
@@ -591,6 +605,7 @@ final class LocalPrograms {
         gated(
             "f16", 16, 6144, 256, "b, x, j", "prims::convert_element_type(e, torch.float16)", "n"),
         gated("bf16", 2, 6150, 256, "r, x, j, beta=0.5", "aten::mul.Tensor(e, m)", "n"),
+        gated("bf16", 1, 6150, 256, "r, x, j, alpha=3", "aten::mul.Tensor(e, m)", "n"),
         // The result is computed in f32, from a product that is also returned.
         gated("bf16", 3, 6160, 256, "b, x, j", "aten::add.Tensor(e, m)", "m"),
         """
@@ -705,11 +720,6 @@ final class LocalPrograms {
             "a = aten::select.int(y, 1, 0)",
             "f = aten::select.int(c, 1, 0)",
             "g = aten::addmv(f, j, a, beta=0.5, alpha=0.0)"),
-        // Few rows of a large matrix: of one tile and several, full and not.
-        few("bf16", 5, 1030, 1152),
-        few("f16", 16, 1024, 1024),
-        few("bf16", 9, 6150, 256),
-        few("f16", 1, 8200, 128),
         """
         graph version 1
         graph t(x: bf16[3, 4, 6], y: bf16[5, 6], z: bf16[3, 6, 5], b: bf16[4, 5], c: bf16[12]) {

@@ -68,6 +68,7 @@ class LocalWorkOnGpuTest {
         Arguments.of("grouped products", LocalPrograms.groupedProducts()),
         Arguments.of("joined products", LocalPrograms.joinedProducts()),
         Arguments.of("paired products", LocalPrograms.pairedProducts()),
+        Arguments.of("products of few tokens", LocalPrograms.fewTokens()),
         Arguments.of("products of tokens", LocalPrograms.tokenProducts()),
         Arguments.of("attention", LocalPrograms.attention()),
         Arguments.of("composites", LocalPrograms.composites()),

@@ -278,6 +278,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void fewTokens() {
+    check(LocalPrograms.fewTokens());
+  }
+
+  @Test
   void tokenProducts() {
     check(LocalPrograms.tokenProducts());
   }
@@ -290,9 +295,9 @@ class EmulatedProgramsTest {
     var joined = EmulatedSession.open(executables);
     var apart = EmulatedSession.openOneByOne(executables);
     assertThat(joined.stream().map(EmulatedSession::launches))
-        .containsExactly(1L, 1L, 1L, 1L, 2L, 3L);
+        .containsExactly(1L, 1L, 1L, 1L, 1L, 2L, 3L);
     assertThat(apart.stream().map(EmulatedSession::launches))
-        .containsExactly(3L, 3L, 3L, 3L, 4L, 3L);
+        .containsExactly(3L, 3L, 3L, 3L, 3L, 4L, 3L);
     for (int i = 0; i < texts.size(); i++) {
       LocalPrograms.fill(joined.get(i), i);
       LocalPrograms.fill(apart.get(i), i);
