@@ -15,6 +15,7 @@ import dev.symplan.codegen.Instruction.Region;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.AttentionOps;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.RankNumbers;
 import dev.symplan.ir.graph.Rows;
@@ -27,6 +28,7 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -48,6 +50,9 @@ public final class Lowering {
   private final int[] doneEvents;
   private int events;
 
+  /** The ids of values that ops or the caller read. */
+  private final BitSet read = new BitSet();
+
   /** By the result of a copy between device and host memory, the event of its end. */
   private final Map<Value, Integer> copied = new HashMap<>();
 
@@ -61,6 +66,8 @@ public final class Lowering {
     this.rankPlan = plan.forRank(rank);
     this.values = rankPlan.graph().values();
     this.doneEvents = new int[rankPlan.collectives().size()];
+    rankPlan.graph().ops().forEach(op -> op.operands().forEach(value -> read.set(value.id())));
+    rankPlan.graph().outputValues().forEach(value -> read.set(value.id()));
   }
 
   /** {@return the instructions of every rank} */
@@ -216,10 +223,24 @@ public final class Lowering {
             stream,
             op.def(),
             op.args().stream().map(this::operand).collect(ImmutableList.toImmutableList()),
-            op.results().stream().map(this::ref).collect(ImmutableList.toImmutableList()),
+            results(op),
             group,
             nameOf(op),
             op.span()));
+  }
+
+  /**
+   * What attention gives besides its result, such as for gradients, is left out if it is unread.
+   */
+  private ImmutableList<Optional<TensorRef>> results(Op op) {
+    boolean all = !AttentionOps.is(op.def()) || AttentionOps.isBackward(op.def());
+    return op.results().stream()
+        .map(
+            value ->
+                all || value.equals(op.results().getFirst()) || read.get(value.id())
+                    ? ref(value)
+                    : Optional.<TensorRef>empty())
+        .collect(ImmutableList.toImmutableList());
   }
 
   private void fused(ImmutableIntArray indices, int step) {

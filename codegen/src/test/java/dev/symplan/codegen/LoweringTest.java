@@ -19,6 +19,8 @@ import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class LoweringTest {
@@ -79,6 +81,27 @@ class LoweringTest {
                 .withOutputs(MemorySpace.EXTERNAL)
                 .withVariants(ImmutableMap.of("all_reduce", Variant.NCCL)));
     Golden.check("mlp_external.txt", Lowering.lower(plan).toText());
+  }
+
+  @Test
+  void whatAttentionGivesBesidesItsResultIsMadeIfItIsRead() {
+    var text =
+        """
+        graph version 1
+        graph t(q: bf16[1, 2, 16, 64], k: bf16[1, 2, 16, 64]) {
+          a, l, b, c, d, e, f, g, h = aten::_scaled_dot_product_cudnn_attention(q, k, k, None, True)
+          return a%s
+        }
+        """;
+    var options = CompileOptions.DEFAULT.withRanks(1);
+    for (int read = 0; read <= 2; read++) {
+      var plan = plan(text.formatted(List.of("", ", l", ", l, f").get(read)), options);
+      var results =
+          Lowering.lower(plan).ranks().getFirst().instructions().stream()
+              .filter(LocalOp.class::isInstance)
+              .map(op -> ((LocalOp) op).results().stream().filter(Optional::isPresent).count());
+      assertThat(results).containsExactly(1L + read);
+    }
   }
 
   @Test
