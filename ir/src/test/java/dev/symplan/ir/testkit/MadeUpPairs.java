@@ -14,6 +14,11 @@ public final class MadeUpPairs {
   /** Elements of a matrix, at least. */
   private static final int ELEMENTS = 1 << 18;
 
+  /** With a few tokens, rows and columns of a matrix, at least. */
+  private static final int FEW_ROWS = 6144;
+
+  private static final int FEW_INNER = 256;
+
   private static final List<String> OPS =
       List.of(
           "aten::add.Tensor(%1$s, %2$s)",
@@ -52,11 +57,13 @@ public final class MadeUpPairs {
   }
 
   private String text() {
-    // From 17 to 128 tokens; one block and clusters of two.
-    int tokens = 17 + random.nextInt(random.nextBoolean() ? 48 : 112);
-    int rows = (tokens > 64 ? 2700 : 1600) + random.nextInt(4000);
+    // Of one kernel, up to 16 tokens; of another, 17 to 128, in one block and clusters of two.
+    boolean few = random.nextInt(3) == 0;
+    int tokens =
+        few ? 1 + random.nextInt(16) : 17 + random.nextInt(random.nextBoolean() ? 48 : 112);
+    int rows = (few ? FEW_ROWS : tokens > 64 ? 2700 : 1600) + random.nextInt(4000);
     rows -= pick(List.of(rows % 8, rows % 4, 0));
-    int inner = (Math.max(ELEMENTS / rows, 64) / 8 + 1 + random.nextInt(4)) * 8;
+    int inner = few ? FEW_INNER : (Math.max(ELEMENTS / rows, 64) / 8 + 1 + random.nextInt(4)) * 8;
     int ops = 2 + random.nextInt(4);
     for (int i = 0; i < ops; i++) {
       var name = "v" + i;
