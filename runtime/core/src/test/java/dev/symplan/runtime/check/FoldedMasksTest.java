@@ -1,34 +1,22 @@
 package dev.symplan.runtime.check;
 
-import static dev.symplan.runtime.check.LoweredAttentionTest.compare;
-import static dev.symplan.runtime.check.LoweredAttentionTest.evaluate;
 import static dev.symplan.runtime.check.LoweredAttentionTest.parse;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Fuzz;
-import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
-import dev.symplan.planner.Compiler;
-import dev.symplan.planner.machine.Target;
-import dev.symplan.planner.options.CompileOptions;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 /** Attention with masks that are made up, most of them from no input, gives what it gave. */
 class FoldedMasksTest {
   private static final int PROGRAMS = Integer.getInteger("symplan.graphs", 500);
   private static final long SEED = Fuzz.seed(20_261_128_000L);
-  private static final long GOLDEN_RATIO = 0x9E3779B97F4A7C15L;
 
-  private static final class Maker {
-    private final Random random;
-    private final StringBuilder body = new StringBuilder();
+  private static final class Maker extends MadeUpText {
     private final int rows;
     private final int keys;
-    private int count;
 
     /** Of so many rows and keys each. */
     private final List<String> bools = new ArrayList<>();
@@ -36,25 +24,13 @@ class FoldedMasksTest {
     private final List<String> floats = new ArrayList<>();
 
     Maker(long seed) {
-      // Random's first numbers hardly differ between neighbouring seeds.
-      this.random = new Random(seed * GOLDEN_RATIO);
+      super(seed);
       this.rows = 1 + random.nextInt(6);
       this.keys = random.nextBoolean() ? rows : 1 + random.nextInt(6);
     }
 
-    @SafeVarargs
-    private <T> T pick(T... choices) {
-      return choices[random.nextInt(choices.length)];
-    }
-
     private String pick(List<String> from) {
       return from.get(random.nextInt(from.size()));
-    }
-
-    private String define(String text, Object... arguments) {
-      var name = "a" + count++;
-      body.append("  %s = %s\n".formatted(name, text.formatted(arguments)));
-      return name;
     }
 
     private String size() {
@@ -154,23 +130,9 @@ class FoldedMasksTest {
     int folded = 0;
     for (long seed = SEED; seed < SEED + PROGRAMS; seed++) {
       var text = new Maker(seed).text();
-      var made =
-          Compiler.forTarget(Target.H200_X4)
-              .with(CompileOptions.DEFAULT.withRanks(1))
-              .compile(GraphParser.parse(new SourceFile("t.graph", text)))
-              .rankPlans()
-              .getFirst()
-              .graph();
+      var made = MadeUpText.compiled(text);
       folded += GraphPrinter.print(made).contains("attention(q, k, v, a") ? 0 : 1;
-      var expected = evaluate(parse(text));
-      var actual = evaluate(made);
-      for (int i = 0; i < expected.size(); i++) {
-        compare(
-            expected.get(i).orElseThrow(),
-            actual.get(i).orElseThrow(),
-            2e-5,
-            "seed " + seed + "\n" + text + GraphPrinter.print(made));
-      }
+      MadeUpText.checkSame(parse(text), made, seed);
     }
     System.out.printf("%s of %s masks folded, from seed %s%n", folded, PROGRAMS, SEED);
     assertThat(folded).as("folded masks").isGreaterThan(PROGRAMS / 6);

@@ -1,41 +1,28 @@
 package dev.symplan.runtime.check;
 
-import static dev.symplan.runtime.check.LoweredAttentionTest.compare;
-import static dev.symplan.runtime.check.LoweredAttentionTest.evaluate;
 import static dev.symplan.runtime.check.LoweredAttentionTest.parse;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.testkit.Fuzz;
-import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
-import dev.symplan.planner.Compiler;
-import dev.symplan.planner.machine.Target;
-import dev.symplan.planner.options.CompileOptions;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 /** Made-up programs that repeat elements, or pick some, give what they gave. */
 class RepeatedElementsTest {
   private static final int PROGRAMS = Integer.getInteger("symplan.graphs", 500);
   private static final long SEED = Fuzz.seed(20_261_129_000L);
-  private static final long GOLDEN_RATIO = 0x9E3779B97F4A7C15L;
 
-  private static final class Maker {
-    private final Random random;
-    private final StringBuilder body = new StringBuilder();
+  private static final class Maker extends MadeUpText {
     private final int rows;
     private final int columns;
 
     /** Elements of each row that a gather picks. */
     private final int picks;
-
-    private int count;
 
     /** Of all rows and columns. */
     private final List<String> whole = new ArrayList<>(List.of("x", "y"));
@@ -47,28 +34,16 @@ class RepeatedElementsTest {
     private final List<String> own = new ArrayList<>();
 
     Maker(long seed) {
-      // Random's first numbers hardly differ between neighbouring seeds.
-      this.random = new Random(seed * GOLDEN_RATIO);
+      super(seed);
       this.rows = 2 + random.nextInt(4);
       this.columns = 3 + random.nextInt(5);
       this.picks = 1 + random.nextInt(2);
-    }
-
-    @SafeVarargs
-    private <T> T pick(T... choices) {
-      return choices[random.nextInt(choices.length)];
     }
 
     /** Late ones are more interesting. */
     private String pick(List<String> from) {
       int size = from.size();
       return from.get(size - 1 - Math.min(random.nextInt(size), random.nextInt(size)));
-    }
-
-    private String define(String text, Object... arguments) {
-      var name = "a" + count++;
-      body.append("  %s = %s\n".formatted(name, text.formatted(arguments)));
-      return name;
     }
 
     private String size() {
@@ -223,25 +198,11 @@ class RepeatedElementsTest {
     for (long seed = SEED; seed < SEED + PROGRAMS; seed++) {
       var text = new Maker(seed).text();
       var given = parse(text);
-      var made =
-          Compiler.forTarget(Target.H200_X4)
-              .with(CompileOptions.DEFAULT.withRanks(1))
-              .compile(GraphParser.parse(new SourceFile("t.graph", text)))
-              .rankPlans()
-              .getFirst()
-              .graph();
+      var made = MadeUpText.compiled(text);
       var printed = GraphPrinter.print(made);
       repeated += hasFewer(made, given) ? 1 : 0;
       picked += printed.contains("_picked") ? 1 : 0;
-      var expected = evaluate(given);
-      var actual = evaluate(made);
-      for (int i = 0; i < expected.size(); i++) {
-        compare(
-            expected.get(i).orElseThrow(),
-            actual.get(i).orElseThrow(),
-            2e-5,
-            "seed " + seed + "\n" + text + printed);
-      }
+      MadeUpText.checkSame(given, made, seed);
     }
     System.out.printf(
         "%s of %s programs repeat later, %s pick earlier, from seed %s%n",
