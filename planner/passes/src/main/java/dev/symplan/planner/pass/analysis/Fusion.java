@@ -376,18 +376,22 @@ public final class Fusion {
     var dying = dying(from, to);
     long bytes = dying.stream().mapToLong(this::bytes).sum();
     for (int p = from; p < to; p++) {
-      int last = p;
       for (var result : op(p).results()) {
-        if (!passes(result, to)) {
-          long own = bytes(aliases.id(result));
-          boolean inPlace =
-              op(p).def().has(OpTrait.ELEMENTWISE)
-                  && dying.removeIf(old -> bytes(old) == own && endsBefore(old, last + 1));
-          bytes += inPlace ? 0 : own;
-        }
+        int storage = aliases.id(result);
+        bytes += passes(result, to) || takesPlace(p, storage, dying) ? 0 : bytes(storage);
       }
     }
     return bytes;
+  }
+
+  /** Takes away one of the storages that end by an op, if its result can be there. */
+  private boolean takesPlace(int position, int result, LinkedHashSet<Integer> dying) {
+    return op(position).def().has(OpTrait.ELEMENTWISE)
+        && dying.stream()
+            .filter(old -> bytes(old) == bytes(result) && endsBefore(old, position + 1))
+            .findFirst()
+            .filter(dying::remove)
+            .isPresent();
   }
 
   /** The most that live at once when the ops of a range run one after the other. */
@@ -406,7 +410,7 @@ public final class Fusion {
         int storage = aliases.id(operands.get(i));
         if (storage >= 0
             && uses.lastOpOrCaller(storage) == running[p]
-            && !isAmong(operands.subList(0, i), storage)) {
+            && operands.subList(0, i).stream().noneMatch(other -> aliases.id(other) == storage)) {
           ended += bytes(storage);
           inPlace |= bytes(storage) == made && op(p).def().has(OpTrait.ELEMENTWISE);
         }
@@ -416,15 +420,6 @@ public final class Fusion {
       live -= ended;
     }
     return most;
-  }
-
-  private boolean isAmong(List<Value> values, int storage) {
-    for (var value : values) {
-      if (aliases.id(value) == storage) {
-        return true;
-      }
-    }
-    return false;
   }
 
   /** The storages that are older than a range and not used after it. */
