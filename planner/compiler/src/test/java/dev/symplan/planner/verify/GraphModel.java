@@ -360,8 +360,10 @@ final class GraphModel {
         }
       }
     }
-    if (op.def().collective().isPresent()) {
-      // In any order, as side streams are, and in any pieces, as rewrites make them.
+    boolean again = op.results().stream().anyMatch(result -> result.name().endsWith("_again"));
+    if (op.def().collective().isPresent() && !again) {
+      // In any order, as side streams are, and in any pieces, as rewrites make them. What is
+      // gathered again leaves nothing behind but its result.
       long elements = operands.get(index).stream().mapToLong(v -> v.tensor().numel()).sum();
       memory.setState(memory.state() + key(op) * elements);
     }

@@ -96,6 +96,12 @@ class RandomPlansTest {
     assertComputesTheSame(21_762, RandomPrograms.planned(21_762));
   }
 
+  /** A gather that runs again before an op that may do anything. */
+  @Test
+  void whatIsGatheredAgainLeavesNothingBehind() {
+    assertComputesTheSame(20_263_203, RandomPrograms.planned(20_263_203));
+  }
+
   /** Compares what the plan computes in its memory with what the program computes without one. */
   private static void assertComputesTheSame(long seed, Planned planned) {
     var plan = planned.plan();
