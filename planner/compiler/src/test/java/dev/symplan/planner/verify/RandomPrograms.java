@@ -56,6 +56,16 @@ import java.util.stream.IntStream;
  * for different ranks that agree on their collectives only.
  */
 public final class RandomPrograms {
+
+  /**
+   * What errors say of programs that are refused: of outputs that ranks cannot have in symmetric
+   * memory alike, or that change later, and of writes into what is read at other indices.
+   */
+  public static final String REFUSED =
+      "(?s).*(is placed in symmetric memory, but not on every rank"
+          + "|writes into '.*', which graph '.*' gives"
+          + "|writes into '.*' some elements that it also reads).*";
+
   private static final ImmutableList<ProcessGroup> GROUPS =
       ImmutableList.of(
           ProcessGroup.world("world", 4),
