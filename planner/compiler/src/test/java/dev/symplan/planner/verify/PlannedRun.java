@@ -162,7 +162,7 @@ final class PlannedRun implements GraphModel.Memory {
   /** {@return whether two values begin at the same byte of the same memory} */
   static boolean samePlace(RankPlan rank, int a, int b) {
     var arena = arena(rank, a);
-    if (rank.buffers().get(rank.placements().get(a).buffer()).bytes() == 0) {
+    if (rank.graph().values().get(a).tensor().numel() == 0) {
       return rank.placements().get(a).equals(rank.placements().get(b));
     }
     return arena == arena(rank, b)
