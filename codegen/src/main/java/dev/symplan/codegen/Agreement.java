@@ -74,6 +74,7 @@ public final class Agreement {
       case LocalOp op -> op.group();
       case Instruction.Fused _,
           Instruction.Border _,
+          Instruction.SetupEnd _,
           Instruction.RecordEvent _,
           Instruction.AwaitEvent _ ->
           Optional.empty();
@@ -121,6 +122,7 @@ public final class Agreement {
               "'%s' (%s)".formatted(op.name(), op.span().shortForm()));
       case Instruction.Fused _,
           Instruction.Border _,
+          Instruction.SetupEnd _,
           Instruction.RecordEvent _,
           Instruction.AwaitEvent _ ->
           throw new IllegalArgumentException("local work and events are the rank's own affair");

@@ -10,6 +10,7 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
+import dev.symplan.codegen.Instruction.SetupEnd;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.SliceDims;
@@ -114,6 +115,12 @@ final class ExecutableText {
               "",
               "graph %s begins, from in%s and out%s%s"
                   .formatted(graph, inputs, outputs, independent ? ", independent" : ""));
+      case SetupEnd(var weights) ->
+          row(
+              stream,
+              "",
+              "a run begins; what is above runs once%s"
+                  .formatted(weights.isEmpty() ? "" : ", with " + String.join(", ", weights)));
       case RecordEvent(var _, int event) -> row(stream, "", "record event " + event);
       case AwaitEvent(var _, int event) -> row(stream, "", "await event " + event);
     };

@@ -36,7 +36,7 @@ public sealed interface Instruction {
               .flatMap(Operand::tensors);
       case Collective collective ->
           Stream.concat(collective.operands().stream(), collective.results().stream());
-      case Border _, RecordEvent _, AwaitEvent _ -> Stream.empty();
+      case Border _, SetupEnd _, RecordEvent _, AwaitEvent _ -> Stream.empty();
     };
   }
 
@@ -185,6 +185,18 @@ public sealed interface Instruction {
    * @param independent whether nothing after it needs what is made, or was donated, before it
    */
   record Border(String graph, int inputs, int outputs, boolean independent) implements Instruction {
+    @Override
+    public StreamKind stream() {
+      return StreamKind.COMPUTE;
+    }
+  }
+
+  /**
+   * The end of what a session does once, before its first run: each run begins here.
+   *
+   * @param weights the inputs that the instructions before it read, by name
+   */
+  record SetupEnd(ImmutableSet<String> weights) implements Instruction {
     @Override
     public StreamKind stream() {
       return StreamKind.COMPUTE;

@@ -12,6 +12,7 @@ import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.Instruction.Region;
+import dev.symplan.codegen.Instruction.SetupEnd;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
@@ -85,6 +86,8 @@ public final class Lowering {
       switch (rankPlan.steps().get(s)) {
         case Step.Compute(int op) when ProgramGraph.isBorder(rankPlan.graph().ops().get(op)) ->
             instructions.add(border(op));
+        case Step.Compute(int op) when ProgramGraph.endsSetup(rankPlan.graph().ops().get(op)) ->
+            instructions.add(new SetupEnd(ProgramGraph.weights(rankPlan.graph().ops().get(op))));
         case Step.Compute(int op) when isHostCopy(op) -> hostCopy(op(op));
         case Step.Compute(int op) when isHostCopyEnd(op) ->
             instructions.add(

@@ -8,7 +8,8 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * The program that one rank executes in each run.
+ * The program that one rank executes: in each run, or from {@link Instruction.SetupEnd} on if it
+ * has one.
  *
  * @param localBytes the size of its local arena
  * @param inputs where each graph input is; empty for plain numbers
@@ -58,9 +59,20 @@ public record RankProgram(
                           : part.results().stream())
               .flatMap(Operand::tensors);
       case Instruction.Collective collective -> collective.tensors();
-      case Instruction.Border _, Instruction.RecordEvent _, Instruction.AwaitEvent _ ->
+      case Instruction.Border _,
+          Instruction.SetupEnd _,
+          Instruction.RecordEvent _,
+          Instruction.AwaitEvent _ ->
           Stream.empty();
     };
+  }
+
+  /** {@return the end of the instructions that are executed once; empty if all are in each run} */
+  public Optional<Instruction.SetupEnd> setupEnd() {
+    return instructions.stream()
+        .filter(Instruction.SetupEnd.class::isInstance)
+        .map(Instruction.SetupEnd.class::cast)
+        .findFirst();
   }
 
   /** {@return the bytes of host memory that copies to it and back need} */

@@ -9,6 +9,7 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
+import dev.symplan.codegen.Instruction.SetupEnd;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.op.OpDef;
@@ -54,7 +55,7 @@ final class ConstantInputs {
                           ifMutating(part.def(), part.args()),
                           part.results().stream().flatMap(Operand::tensors)));
       case Collective collective -> collective.tensors();
-      case Border _, RecordEvent _, AwaitEvent _ -> Stream.empty();
+      case Border _, SetupEnd _, RecordEvent _, AwaitEvent _ -> Stream.empty();
     };
   }
 

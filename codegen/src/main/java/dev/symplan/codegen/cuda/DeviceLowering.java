@@ -11,6 +11,7 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
+import dev.symplan.codegen.Instruction.SetupEnd;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.ir.op.OpDef;
 import java.util.List;
@@ -43,7 +44,9 @@ public final class DeviceLowering {
     int rank = program.rank();
     var all = ImmutableList.<DeviceStep>builder();
     var begins = ImmutableIntArray.builder();
-    begins.add(0);
+    if (program.setupEnd().isEmpty()) {
+      begins.add(0);
+    }
     int count = 0;
     var instructions = program.instructions();
     var constants = ConstantInputs.of(instructions);
@@ -65,8 +68,8 @@ public final class DeviceLowering {
                 .ifPresentOrElse(into::add, () -> LocalLowering.lower(rank, op).forEach(into::add));
         case Fused fused -> into.add(fused);
         case Collective collective -> collectives.lower(rank, collective).forEach(into::add);
-        case Border _ -> {
-          // No launch is of two graphs, which may run apart.
+        case Border _, SetupEnd _ -> {
+          // No launch is of two graphs, which may run apart, or of the setup and a run.
           var own = steps.build();
           all.addAll(own);
           count += own.size();
@@ -173,7 +176,8 @@ public final class DeviceLowering {
       case Fused fused -> fused.parts();
       case LocalOp op when CudaKernels.find(op.def().name()).isEmpty() ->
           LocalLowering.elementwise(op).stream().collect(ImmutableList.toImmutableList());
-      case LocalOp _, Collective _, Border _, RecordEvent _, AwaitEvent _ -> ImmutableList.of();
+      case LocalOp _, Collective _, Border _, SetupEnd _, RecordEvent _, AwaitEvent _ ->
+          ImmutableList.of();
     };
   }
 
@@ -188,7 +192,7 @@ public final class DeviceLowering {
       switch (instruction) {
         case LocalOp op -> LocalLowering.lower(rank, op).forEach(steps::add);
         case Fused fused -> steps.add(fused);
-        case Collective _, Border _, RecordEvent _, AwaitEvent _ -> {}
+        case Collective _, Border _, SetupEnd _, RecordEvent _, AwaitEvent _ -> {}
       }
     }
     return steps.build();

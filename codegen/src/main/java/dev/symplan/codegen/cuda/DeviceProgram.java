@@ -5,9 +5,10 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.planner.machine.Workspace;
 
 /**
- * The program of one rank's GPU for a run.
+ * The program of one rank's GPU.
  *
- * @param begins for each graph of the program, its first step
+ * @param steps of the setup, which a session does once, and of a run
+ * @param begins for each graph of the program, its first step; a run begins with the first of these
  * @param events the number of events
  * @param pads the number of signal pads of the whole executable
  */
@@ -35,6 +36,16 @@ public record DeviceProgram(
   /** {@return the program with other steps, as many} */
   DeviceProgram with(ImmutableList<DeviceStep> newSteps) {
     return new DeviceProgram(rank, newSteps, begins, events, pads);
+  }
+
+  /** {@return the steps that a session does once, before the first run} */
+  public ImmutableList<DeviceStep> setup() {
+    return steps.subList(0, begins.get(0));
+  }
+
+  /** {@return the steps of all graphs of the program} */
+  public ImmutableList<DeviceStep> run() {
+    return steps.subList(begins.get(0), steps.size());
   }
 
   /** {@return the steps of one graph of the program} */

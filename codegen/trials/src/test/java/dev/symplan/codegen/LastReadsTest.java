@@ -84,7 +84,10 @@ class LastReadsTest {
         collective.operands().forEach(ref -> read(ref, collective.name()));
         collective.results().forEach(this::write);
       }
-      case Border _, Instruction.RecordEvent _, Instruction.AwaitEvent _ -> {}
+      case Border _,
+          Instruction.SetupEnd _,
+          Instruction.RecordEvent _,
+          Instruction.AwaitEvent _ -> {}
     }
   }
 

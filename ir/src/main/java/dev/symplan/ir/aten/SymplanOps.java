@@ -1,6 +1,7 @@
 package dev.symplan.ir.aten;
 
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -69,6 +70,14 @@ final class SymplanOps {
                 SymplanOps::border,
                 OpTrait.SIDE_EFFECT,
                 OpTrait.BORDER),
+            Table.ops(
+                """
+                symplan::setup_end(str[] weights) -> ()
+                """,
+                SymplanOps::setupEnd,
+                OpTrait.SIDE_EFFECT,
+                OpTrait.BORDER,
+                OpTrait.SETUP_END),
             Table.single(
                 """
                 symplan::rank_number(int[] numbers, *, ScalarType dtype) -> Tensor
@@ -140,6 +149,14 @@ final class SymplanOps {
     }
     if (!isCount(call.integer("inputs")) || !isCount(call.integer("outputs"))) {
       throw new OpTypeException("the inputs and outputs before a border are counted from 0");
+    }
+    return List.of();
+  }
+
+  private static List<OpResult> setupEnd(OpCall call) {
+    if (!(call.arg("weights") instanceof Arg.Seq(var names))
+        || !names.stream().allMatch(Arg.Str.class::isInstance)) {
+      throw new OpTypeException("weights are names of inputs");
     }
     return List.of();
   }

@@ -70,6 +70,10 @@ final class Joining {
         }
       }
       for (var op : graphs.get(g).ops()) {
+        if (ProgramGraph.endsSetup(op)) {
+          // The setup of one graph would run before those in front of it: it is part of each run.
+          continue;
+        }
         copy(op.operands(), copies);
         op.results().forEach(result -> own[result.id()] = define(result, result.name()));
         ops.add(op.map(value -> own[value.id()]));

@@ -1,6 +1,8 @@
 package dev.symplan.ir.joint;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Iterables;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
@@ -13,16 +15,20 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.stream.Stream;
 
 /**
  * One of the graphs that a joint graph runs one after the other: a range of its ops, of its inputs
  * and of its outputs. An op {@code symplan::border} stands before each but the first, and no op
  * moves across it. So a session can run each graph by itself.
  *
+ * <p>An op {@code symplan::setup_end} may stand before the first graph. What is before it is the
+ * <i>setup</i> of the program: a session runs that once, before anything else.
+ *
  * <p>All ranges are from the first index to the one after the last.
  *
  * @param name how sessions and people call it
- * @param firstOp after the border
+ * @param firstOp after the border, or after the end of the setup
  * @param endOp the next border, or the number of ops
  */
 public record ProgramGraph(
@@ -35,6 +41,7 @@ public record ProgramGraph(
     int endOutput) {
 
   private static final OpDef BORDER = BuiltinOps.registry().get("symplan::border");
+  private static final OpDef SETUP_END = BuiltinOps.registry().get("symplan::setup_end");
 
   public ProgramGraph {
     if (name.isEmpty() || firstOp > endOp || firstInput > endInput || firstOutput > endOutput) {
@@ -45,7 +52,17 @@ public record ProgramGraph(
 
   /** {@return whether an op is where the next graph begins} */
   public static boolean isBorder(Op op) {
-    return op.def().has(OpTrait.BORDER);
+    return op.def().has(OpTrait.BORDER) && !endsSetup(op);
+  }
+
+  /** {@return whether an op is where the setup ends, and the first graph begins} */
+  public static boolean endsSetup(Op op) {
+    return op.def().has(OpTrait.SETUP_END);
+  }
+
+  /** {@return the position of the op that ends the setup; -1 if the graph has none} */
+  public static int setupEnd(Graph graph) {
+    return Iterables.indexOf(graph.ops(), ProgramGraph::endsSetup);
   }
 
   /**
@@ -61,6 +78,7 @@ public record ProgramGraph(
         .filter(input -> !input.isTensor() || input.tensor().space() != MemorySpace.DONATED)
         .forEach(kept::add);
     kept.addAll(graph.inputs().subList(inputs, graph.inputs().size()));
+    graph.ops().subList(0, Math.max(0, setupEnd(graph))).forEach(op -> kept.addAll(op.results()));
     for (var op : graph.ops().subList(border + 1, graph.ops().size())) {
       if (!kept.containsAll(op.operands())) {
         return false;
@@ -87,6 +105,25 @@ public record ProgramGraph(
   }
 
   /**
+   * {@return the op that ends the setup}
+   *
+   * @param weights the inputs that the setup reads, by name: they stay the same from run to run
+   */
+  public static Op setupEnd(Stream<String> weights, Span span) {
+    var names = weights.<Arg>map(Arg.Str::new).collect(ImmutableList.toImmutableList());
+    return new Op(
+        SETUP_END, ImmutableList.of(new Arg.Seq(names)), ImmutableList.of(), span, Notes.NONE);
+  }
+
+  /** {@return the inputs that the setup reads, by name; {@code end} is the op that ends it} */
+  public static ImmutableSet<String> weights(Op end) {
+    return ((Arg.Seq) end.arg("weights"))
+        .items().stream()
+            .map(name -> ((Arg.Str) name).value())
+            .collect(ImmutableSet.toImmutableSet());
+  }
+
+  /**
    * {@return the graphs that a graph consists of, in their order: itself if it has no borders}
    *
    * @throws IllegalArgumentException when its borders are not in order
@@ -100,7 +137,7 @@ public record ProgramGraph(
     }
     var graphs = ImmutableList.<ProgramGraph>builder();
     var name = graph.name();
-    int op = 0;
+    int op = setupEnd(graph) + 1;
     int input = 0;
     int output = 0;
     for (int border : borders) {

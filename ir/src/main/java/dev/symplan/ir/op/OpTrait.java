@@ -26,6 +26,8 @@ public enum OpTrait {
   SIDE_EFFECT,
   /** Nothing moves across it: another graph of the program begins after it. */
   BORDER,
+  /** A {@link #BORDER} that ends what a session runs once, before its first run. */
+  SETUP_END,
   /** Begins a copy between device and host memory on a stream of its own; another op ends it. */
   HOST_COPY,
   /** Waits for the end of a {@link #HOST_COPY}. */

@@ -3,6 +3,7 @@ package dev.symplan.runtime;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.Instruction.SetupEnd;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.MemorySpace;
@@ -18,6 +19,9 @@ public abstract class ExecutableSession implements Session {
   /** All graphs, one after the other. */
   public static final int ALL = -1;
 
+  /** What comes once before all graphs. */
+  public static final int SETUP = -2;
+
   private final Executable executable;
   private final ImmutableList<GraphSignature> graphs;
   private final ImmutableList<Signature> signatures;
@@ -26,6 +30,12 @@ public abstract class ExecutableSession implements Session {
   private final ImmutableList<ImmutableSet<Integer>> writtenInputs;
 
   private boolean closed;
+
+  /** By rank, the inputs that the setup reads. */
+  private final ImmutableList<ImmutableSet<String>> weights;
+
+  /** Whether the setup has run since an input that it reads was handed out, or there is none. */
+  private boolean isSetUp;
 
   /** Whether memory of the caller's takes the place of all inputs and outputs. */
   private boolean bound;
@@ -45,6 +55,30 @@ public abstract class ExecutableSession implements Session {
         executable.ranks().stream()
             .map(RankProgram::writtenInputs)
             .collect(ImmutableList.toImmutableList());
+    this.weights =
+        executable.ranks().stream()
+            .map(program -> program.setupEnd().map(SetupEnd::weights).orElse(ImmutableSet.of()))
+            .collect(ImmutableList.toImmutableList());
+    setUpAgain();
+  }
+
+  @Override
+  public final void setUpAgain() {
+    isSetUp = executable.ranks().stream().allMatch(program -> program.setupEnd().isEmpty());
+  }
+
+  /** The caller may change an input from now on. */
+  private void handOut(int rank, int input) {
+    if (weights.get(rank).contains(inputNames(rank).get(input))) {
+      setUpAgain();
+    }
+  }
+
+  /** {@return whether the caller has to run the {@link #SETUP} now; not a second time} */
+  protected final boolean takeSetup() {
+    boolean due = !isSetUp;
+    isSetUp = true;
+    return due;
   }
 
   protected final Executable executable() {
@@ -145,8 +179,8 @@ public abstract class ExecutableSession implements Session {
   }
 
   /**
-   * Runs a graph on all ranks to its end, or {@link #ALL}, so many times. All that came before it
-   * in the program has run.
+   * Runs a graph on all ranks to its end, or {@link #ALL}, so many times, after the setup if that
+   * {@linkplain #takeSetup is due}. All that came before the graph in the program has run.
    */
   protected abstract void execute(int graph, int times);
 
@@ -162,6 +196,7 @@ public abstract class ExecutableSession implements Session {
           "input '%s' was donated to a graph that has run, so graph '%s' may use its memory; run the rest, or restart()"
               .formatted(inputNames(rank).get(index), graphs.get(next).name()));
     }
+    handOut(rank, index);
     return inputMemory(rank, index);
   }
 
@@ -194,6 +229,9 @@ public abstract class ExecutableSession implements Session {
           use.run();
           bound = true;
           next = 0;
+          if (!weights.get(rank).isEmpty()) {
+            setUpAgain();
+          }
         };
     binding.use();
     return binding;
@@ -209,6 +247,7 @@ public abstract class ExecutableSession implements Session {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
     }
     requireFits(ref.get(), tensor, name);
+    handOut(rank, index);
     useAsInput(rank, ref.get(), tensor);
   }
 

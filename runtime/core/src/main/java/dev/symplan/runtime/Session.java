@@ -208,6 +208,13 @@ public interface Session extends AutoCloseable {
   void run(String graph, int times);
 
   /**
+   * Has the next run compute again what the plan computes once per session, before its first run.
+   * This happens by itself when an input that was compiled with {@code --fold-weights} is asked for
+   * or bound; call it if you change such an input later.
+   */
+  void setUpAgain();
+
+  /**
    * Abandons the graphs that have not run: the next one must be independent. All processes of a
    * session must make the same call.
    */

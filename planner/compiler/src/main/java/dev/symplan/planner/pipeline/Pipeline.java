@@ -30,6 +30,7 @@ import dev.symplan.planner.pass.place.MergeStorages;
 import dev.symplan.planner.pass.place.ReserveWorkspaces;
 import dev.symplan.planner.pass.place.ScheduleSteps;
 import dev.symplan.planner.pass.rewrite.ConvertFirst;
+import dev.symplan.planner.pass.rewrite.FoldConstants;
 import dev.symplan.planner.pass.rewrite.FoldMasks;
 import dev.symplan.planner.pass.rewrite.GatherFirst;
 import dev.symplan.planner.pass.rewrite.Groups;
@@ -96,6 +97,8 @@ public final class Pipeline {
           .add(new SinkElementwise())
           // Ops that sank may be read by others in the same kernel.
           .add(new LiftElementwise())
+          // Kernels are known by now, and the searches price those of a run.
+          .add(new FoldConstants())
           // A gather that moves rows needs no copy of what it sends either.
           .add(SendParts.ofGathers())
           // A collective that moves rows stays by itself, and its copies take no memory from here

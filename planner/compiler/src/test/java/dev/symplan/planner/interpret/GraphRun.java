@@ -9,10 +9,13 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Random;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Executes the graphs of all ranks in their order, every storage in memory of its own. */
@@ -65,6 +68,22 @@ final class GraphRun {
       }
     }
     return kept;
+  }
+
+  /** {@return what the setup makes and the next run reads} */
+  static Set<Value> setUp(Graph graph) {
+    var made = new HashSet<Value>();
+    var read = new LinkedHashSet<Value>();
+    boolean ended = graph.ops().stream().noneMatch(op -> op.def().has(OpTrait.SETUP_END));
+    for (var op : graph.ops()) {
+      ended |= op.def().has(OpTrait.SETUP_END);
+      if (ended) {
+        op.operands().stream().filter(made::contains).forEach(read::add);
+      } else {
+        made.addAll(op.results());
+      }
+    }
+    return read;
   }
 
   static boolean isView(Op op) {

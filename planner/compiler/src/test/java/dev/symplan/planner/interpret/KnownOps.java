@@ -23,6 +23,7 @@ final class KnownOps {
     switch (op.def().name().toString()) {
       // The copy that it waits for has written all.
       case "symplan::await_copy" -> {}
+      case "symplan::setup_end" -> {}
       case "symplan::stage",
           "symplan::offload",
           "symplan::reload",

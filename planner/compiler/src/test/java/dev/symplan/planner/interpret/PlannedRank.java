@@ -2,6 +2,7 @@ package dev.symplan.planner.interpret;
 
 import static dev.symplan.planner.interpret.Unsafe.require;
 
+import com.google.common.collect.Iterables;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
@@ -391,7 +392,7 @@ final class PlannedRank extends Rank {
 
   /** The program must leave the contents that it leaves without a plan. */
   private void checkKept() {
-    for (var value : GraphRun.kept(plan.graph())) {
+    for (var value : Iterables.concat(GraphRun.kept(plan.graph()), GraphRun.setUp(plan.graph()))) {
       require(
           place(value).exact(value.tensor())
               == reference.rank(number).place(value).exact(value.tensor()),

@@ -61,8 +61,8 @@ class LowerAttentionTest {
       delimiter = '|',
       textBlock =
           """
-          bools                  | bf16 | 512 | b8[512, 512]      | full scaled_dot_product_attention view where
-          bools of keys          | f16  | 512 | b8[1, 1, 1, 512]  | expand full scaled_dot_product_attention where
+          bools                  | bf16 | 512 | b8[512, 512]      | full scaled_dot_product_attention setup_end view where
+          bools of keys          | f16  | 512 | b8[1, 1, 1, 512]  | expand full scaled_dot_product_attention setup_end where
           a bias of keys         | bf16 | 512 | bf16[1, 8, 1, 512]| clone expand scaled_dot_product_attention
           rows at odd places     | f16  | 333 | f16[1, 1, 333, 333] | clone scaled_dot_product_attention
           """)

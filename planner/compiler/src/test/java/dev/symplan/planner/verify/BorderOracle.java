@@ -22,6 +22,7 @@ final class BorderOracle {
   static void check(Plan plan) {
     var first = terms(plan.rankPlans().getFirst());
     for (var rank : plan.rankPlans()) {
+      checkSetup(rank);
       require(terms(rank).equals(first), "ranks begin other graphs, or elsewhere");
       if (first.isEmpty()) {
         continue;
@@ -33,8 +34,52 @@ final class BorderOracle {
     }
   }
 
+  static boolean isBorder(Op op) {
+    return op.def().has(OpTrait.BORDER) && !op.def().has(OpTrait.SETUP_END);
+  }
+
   private static List<Op> borders(RankPlan rank) {
-    return rank.graph().ops().stream().filter(op -> op.def().has(OpTrait.BORDER)).toList();
+    return rank.graph().ops().stream().filter(BorderOracle::isBorder).toList();
+  }
+
+  /** {@return the ops that run once: what is before the end of the setup} */
+  static List<Op> setup(RankPlan rank) {
+    var ops = rank.graph().ops();
+    int end = 0;
+    for (int op = 0; op < ops.size(); op++) {
+      end = ops.get(op).def().has(OpTrait.SETUP_END) ? op : end;
+    }
+    return ops.subList(0, end);
+  }
+
+  private static void checkSetup(RankPlan rank) {
+    var setup = setup(rank);
+    var made = new HashSet<Value>();
+    for (var op : setup) {
+      require(
+          op.def().rule().isPresent()
+              && op.def().collective().isEmpty()
+              && !op.def().hasEffect()
+              && made.containsAll(op.operands()),
+          "what runs once may differ from run to run");
+      made.addAll(op.results());
+    }
+    boolean ended = setup.isEmpty();
+    for (var step : rank.steps()) {
+      for (int op : ops(rank, step)) {
+        ended |= rank.graph().ops().get(op).def().has(OpTrait.SETUP_END);
+        require(op < setup.size() != ended, "an op runs on the other side of the end of the setup");
+      }
+    }
+  }
+
+  private static List<Integer> ops(RankPlan rank, Step step) {
+    return switch (step) {
+      case Step.Compute(int op) -> List.of(op);
+      case Step.Fused(var all) -> all.asList();
+      case Step.Start(int k) -> List.of(rank.collectives().get(k).op());
+      case Step.Join(int k) -> List.of(rank.collectives().get(k).op());
+    };
   }
 
   private static List<String> terms(RankPlan rank) {
@@ -42,7 +87,7 @@ final class BorderOracle {
     int meetings = 0;
     for (var op : rank.graph().ops()) {
       meetings += op.def().collective().isPresent() ? 1 : 0;
-      if (op.def().has(OpTrait.BORDER)) {
+      if (isBorder(op)) {
         terms.add(op.args() + " " + meetings);
       }
     }
@@ -54,7 +99,7 @@ final class BorderOracle {
     var graphs = new ArrayList<Set<Integer>>();
     graphs.add(new HashSet<>());
     for (int op = 0; op < rank.graph().ops().size(); op++) {
-      if (rank.graph().ops().get(op).def().has(OpTrait.BORDER)) {
+      if (isBorder(rank.graph().ops().get(op))) {
         graphs.add(new HashSet<>());
       } else {
         graphs.getLast().add(op);
@@ -67,15 +112,8 @@ final class BorderOracle {
     var borders = borders(rank);
     int graph = 0;
     for (var step : rank.steps()) {
-      var ops =
-          switch (step) {
-            case Step.Compute(int op) -> List.of(op);
-            case Step.Fused(var all) -> all.asList();
-            case Step.Start(int k) -> List.of(rank.collectives().get(k).op());
-            case Step.Join(int k) -> List.of(rank.collectives().get(k).op());
-          };
-      for (int op : ops) {
-        if (rank.graph().ops().get(op).def().has(OpTrait.BORDER)) {
+      for (int op : ops(rank, step)) {
+        if (isBorder(rank.graph().ops().get(op))) {
           require(
               graph < borders.size() && borders.get(graph).equals(rank.graph().ops().get(op)),
               "graphs begin in another order");

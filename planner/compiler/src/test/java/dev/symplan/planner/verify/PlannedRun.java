@@ -291,7 +291,7 @@ final class PlannedRun implements GraphModel.Memory {
         case Step.Compute(int op) -> {
           require(
               rank.graph().ops().get(op).def().collective().isEmpty(), "nobody else takes part");
-          if (rank.graph().ops().get(op).def().has(OpTrait.BORDER)) {
+          if (BorderOracle.isBorder(rank.graph().ops().get(op))) {
             fill(op);
           }
           compute(op);
@@ -308,6 +308,21 @@ final class PlannedRun implements GraphModel.Memory {
         .outputValues()
         .forEach(value -> require(!isElsewhere(value), "an output is elsewhere"));
     require(model.findsKept(this), "an input or output is not what it must be");
+    checkSetup();
+  }
+
+  /** The next run does what this one did if it finds what this one found. */
+  private void checkSetup() {
+    var setup = BorderOracle.setup(rank);
+    var readLater = new HashSet<Value>();
+    for (var op : rank.graph().ops().subList(setup.size(), rank.graph().ops().size())) {
+      readLater.addAll(op.operands());
+    }
+    for (int op = 0; op < setup.size(); op++) {
+      require(
+          !readLater.containsAll(setup.get(op).results()) || model.findsResults(op, this),
+          "what the setup made is not there for the next run");
+    }
   }
 
   /** The caller may fill what a graph of the program takes when that is to begin. */
@@ -317,7 +332,7 @@ final class PlannedRun implements GraphModel.Memory {
     int from = (int) ops.get(border).call().integer("inputs");
     int to = inputs.size();
     for (int op = ops.size() - 1; op > border; op--) {
-      if (ops.get(op).def().has(OpTrait.BORDER)) {
+      if (BorderOracle.isBorder(ops.get(op))) {
         to = (int) ops.get(op).call().integer("inputs");
       }
     }

@@ -301,6 +301,10 @@ public final class RandomPrograms {
       unruled();
       return;
     }
+    if (shape.nextInt(12) == 0) {
+      constant();
+      return;
+    }
     int kind = shape.nextInt(20);
     if (kind < 9) {
       local(kind);
@@ -309,6 +313,18 @@ public final class RandomPrograms {
     } else {
       collective(shape.nextInt(10));
     }
+  }
+
+  /** What depends on no input, mostly by a kernel that nothing is fused with. */
+  private void constant() {
+    var type = pick().tensor();
+    var sizes = Arg.Seq.of(type.sizes().stream());
+    var made = call("aten::full", List.of(sizes, new Arg.Float(1 + shape.nextInt(9))));
+    if (type.rank() == 2 && shape.nextInt(4) > 0) {
+      var turned = call("aten::t", List.of(new Arg.Ref(made)));
+      made = call("aten::mm", List.of(new Arg.Ref(made), new Arg.Ref(turned)));
+    }
+    pool.add(made);
   }
 
   /** An op of which only the schema is known, or not even that. */

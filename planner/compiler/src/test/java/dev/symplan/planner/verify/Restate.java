@@ -47,6 +47,14 @@ final class Restate {
       }
     }
     rank.graph().outputValues().forEach(v -> touch(rank, first, last, v.id(), end));
+    int setup = BorderOracle.setup(rank).size();
+    for (int op = 0; op < setup; op++) {
+      for (var result : rank.graph().ops().get(op).results()) {
+        if (rank.graph().ops().stream().skip(setup).anyMatch(o -> o.operands().contains(result))) {
+          touch(rank, first, last, result.id(), end);
+        }
+      }
+    }
     var buffers = ImmutableList.<Buffer>builder();
     long local = 0;
     for (int i = 0; i < count; i++) {

@@ -1,5 +1,6 @@
 package dev.symplan.planner.options;
 
+import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
@@ -14,6 +15,8 @@ import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.function.Consumer;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /**
  * The caller's options for the compiler.
@@ -34,6 +37,11 @@ import java.util.function.Consumer;
  *     empty for as many as their cost suggests
  * @param fusion whether elementwise and row-wise ops may run as one kernel
  * @param epilogues whether ops may run in the kernel of the collective before them
+ * @param foldConstants whether a session may compute what depends on no input once, before its
+ *     first run
+ * @param foldWeights inputs that stay the same from run to run, by name, in which {@code *} stands
+ *     for any characters: a session computes what depends only on them once, when they have been
+ *     filled
  * @param objective the goal where less time costs memory
  * @param reorderBudget the fraction by which the predicted time of a balanced plan may grow for an
  *     order of the ops that needs less memory; empty to keep the given order
@@ -63,6 +71,8 @@ public record CompileOptions(
     OptionalInt prefetch,
     boolean fusion,
     boolean epilogues,
+    boolean foldConstants,
+    ImmutableSet<String> foldWeights,
     Objective objective,
     OptionalDouble reorderBudget,
     OptionalLong memoryLimit,
@@ -89,6 +99,8 @@ public record CompileOptions(
           OptionalInt.empty(),
           true,
           true,
+          true,
+          ImmutableSet.of(),
           Objective.BALANCED,
           OptionalDouble.of(0.01),
           OptionalLong.empty(),
@@ -121,6 +133,17 @@ public record CompileOptions(
     if (memoryLimit.isPresent() && memoryLimit.getAsLong() < 0) {
       throw new IllegalArgumentException("the memory limit must not be negative: " + memoryLimit);
     }
+  }
+
+  /** {@return whether an input is called like one of {@code foldWeights}} */
+  public boolean foldsWeight(String input) {
+    return foldWeights.stream().anyMatch(name -> isCalled(name, input));
+  }
+
+  /** {@return whether an input has a name, in which {@code *} stands for any characters} */
+  public static boolean isCalled(String name, String input) {
+    var parts = Splitter.on('*').splitToStream(name).map(Pattern::quote);
+    return input.matches(parts.collect(Collectors.joining(".*")));
   }
 
   public CompileOptions withRanks(int value) {
@@ -169,6 +192,14 @@ public record CompileOptions(
 
   public CompileOptions withEpilogues(boolean value) {
     return with(draft -> draft.epilogues = value);
+  }
+
+  public CompileOptions withFoldConstants(boolean value) {
+    return with(draft -> draft.foldConstants = value);
+  }
+
+  public CompileOptions withFoldWeights(ImmutableSet<String> names) {
+    return with(draft -> draft.foldWeights = names);
   }
 
   public CompileOptions withObjective(Objective value) {
@@ -236,6 +267,8 @@ public record CompileOptions(
     private OptionalInt prefetch;
     private boolean fusion;
     private boolean epilogues;
+    private boolean foldConstants;
+    private ImmutableSet<String> foldWeights;
     private Objective objective;
     private OptionalDouble reorderBudget;
     private OptionalLong memoryLimit;
@@ -261,6 +294,8 @@ public record CompileOptions(
       this.prefetch = from.prefetch;
       this.fusion = from.fusion;
       this.epilogues = from.epilogues;
+      this.foldConstants = from.foldConstants;
+      this.foldWeights = from.foldWeights;
       this.objective = from.objective;
       this.reorderBudget = from.reorderBudget;
       this.memoryLimit = from.memoryLimit;
@@ -288,6 +323,8 @@ public record CompileOptions(
           prefetch,
           fusion,
           epilogues,
+          foldConstants,
+          foldWeights,
           objective,
           reorderBudget,
           memoryLimit,

@@ -75,6 +75,12 @@ public record RankPlan(
     return borders.build();
   }
 
+  /** {@return the step that ends what a session runs once, before its first run; -1 for none} */
+  public int setupEnd() {
+    int end = ProgramGraph.setupEnd(graph);
+    return end < 0 ? end : steps.indexOf(new Step.Compute(end));
+  }
+
   /** {@return the graphs that the rank runs one after the other} */
   public ImmutableList<ProgramGraph> graphs() {
     return ProgramGraph.allOf(graph);

@@ -14,19 +14,25 @@ public final class StepCosts {
   private final CostModel costs;
   private final RankPlan plan;
   private final ImmutableList<Value> values;
+  private final int setupEnd;
 
   /** Predicts the times of a plan's steps. */
   public StepCosts(CostModel costs, RankPlan plan) {
     this.costs = costs;
     this.plan = plan;
     this.values = plan.graph().values();
+    this.setupEnd = plan.setupEnd();
   }
 
   /**
    * {@return the time of a local step, in µs; what it adds to that of the collective in whose
-   * kernel it runs; 0 for the start and the join of a collective}
+   * kernel it runs; 0 for the start and the join of a collective, and for the setup, which is part
+   * of no run}
    */
   public double computeMicros(int step) {
+    if (step < setupEnd) {
+      return 0;
+    }
     if (plan.epilogueOf(step) >= 0) {
       return costs.streamedMicros(Work.ofStep(plan, step).bytes());
     }

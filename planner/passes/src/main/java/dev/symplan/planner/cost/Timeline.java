@@ -55,6 +55,9 @@ public final class Timeline {
           Math.max(now, copy.begin())
               + costs.exposedMicros(Variant.COPY_ENGINE, copy.end() - copy.begin(), beside)
               + costs.forkJoinMicros();
+    } else if (op.def().has(OpTrait.SETUP_END)) {
+      // A run begins here.
+      now = 0;
     } else {
       compute(micros);
     }

@@ -9,7 +9,7 @@ import java.util.stream.IntStream;
 /**
  * The steps of one graph of a program, on the axis of all steps.
  *
- * @param first the border before it; 0 for the first graph
+ * @param first the border before it; for the first graph, the end of the setup, or 0
  * @param end the next border, or the number of steps
  */
 record GraphSteps(String name, int first, int end) {
@@ -22,7 +22,7 @@ record GraphSteps(String name, int first, int end) {
       graphs.add(
           new GraphSteps(
               parts.get(g).name(),
-              g == 0 ? 0 : index.stepOfOp(parts.get(g).firstOp() - 1),
+              parts.get(g).firstOp() == 0 ? 0 : index.stepOfOp(parts.get(g).firstOp() - 1),
               g + 1 == parts.size()
                   ? index.plan().steps().size()
                   : index.stepOfOp(parts.get(g).endOp())));

@@ -59,6 +59,14 @@ final class ScheduleSection {
             .fact("graph", graph)
             .build();
       }
+      case Step.Compute(int op) when ProgramGraph.endsSetup(index.plan().graph().ops().get(op)) ->
+          row(
+                  number,
+                  "op",
+                  StreamKind.COMPUTE,
+                  "each run begins; the steps above run once per session",
+                  "run")
+              .build();
       case Step.Compute(int op) -> row(number, "op", stream(op), opText(op), op(op)).build();
       case Step.Fused(var ops) -> {
         var row =

@@ -34,7 +34,7 @@ final class BorderRules {
     var ops = facts.plan.graph().ops();
     this.graphOf = new int[ops.size()];
     for (int op = 0; op < ops.size(); op++) {
-      if (ops.get(op).def().has(OpTrait.BORDER)) {
+      if (isBorder(ops.get(op))) {
         borders.add(op);
       }
       graphOf[op] = borders.size();
@@ -48,6 +48,10 @@ final class BorderRules {
       rules.checkSteps();
       rules.checkBarriers();
     }
+  }
+
+  private static boolean isBorder(Op op) {
+    return op.def().has(OpTrait.BORDER) && !op.def().has(OpTrait.SETUP_END);
   }
 
   private void wrong(int step, String message) {
@@ -79,10 +83,12 @@ final class BorderRules {
     for (int i = 0; i < graph.inputs().size(); i++) {
       madeIn[graph.inputs().get(i).id()] = holder(inputs, i);
     }
+    int setupEnd = SetupRules.end(facts);
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
       for (var value : op.operands()) {
-        if (madeIn[value.id()] > graphOf[i]) {
+        // The caller fills what the setup reads before anything runs.
+        if (i > setupEnd && madeIn[value.id()] > graphOf[i]) {
           wrong(
               -1,
               "%s takes %s, which is an input of a later graph"
@@ -140,7 +146,7 @@ final class BorderRules {
       int step = s;
       int now = running;
       switch (steps.get(s)) {
-        case Step.Compute(int op) when facts.op(op).def().has(OpTrait.BORDER) -> {
+        case Step.Compute(int op) when isBorder(facts.op(op)) -> {
           running++;
           require(step, op, running);
         }

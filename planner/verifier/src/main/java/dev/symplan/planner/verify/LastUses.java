@@ -16,7 +16,7 @@ final class LastUses {
 
   /**
    * {@return by storage, the last step after which no tensor that may be in it is used; the number
-   * of steps for what the caller keeps, -1 for what no step uses}
+   * of steps for what the caller or the next run keeps, -1 for what no step uses}
    */
   static int[] of(AliasModel facts) {
     return new LastUses(facts).find();
@@ -51,6 +51,7 @@ final class LastUses {
         last[facts.storageOf(value.id())] = end;
       }
     }
+    SetupRules.kept(facts).stream().forEach(storage -> last[storage] = end);
     facts.mayAlias().raise(last);
     return last;
   }

@@ -63,6 +63,10 @@ final class LifetimeRules {
         touch(value.id(), end, end);
       }
     }
+    SetupRules.kept(facts).stream()
+        .map(storage -> facts.storage(storage).id())
+        .filter(value -> facts.plan.placements().get(value).exists())
+        .forEach(value -> touch(value, end, end));
     var lastUses = LastUses.of(facts);
     for (int storage = 0; storage < lastUses.length; storage++) {
       int id = facts.storage(storage).id();

@@ -191,7 +191,7 @@ final class MemoryRun {
 
   /**
    * Outputs are what the graph made them, inputs what the caller and the graph made them, unless
-   * the caller gave them away.
+   * the caller gave them away. What the setup made is there for the next run.
    */
   private void finish() {
     int end = facts.plan.steps().size();
@@ -202,6 +202,10 @@ final class MemoryRun {
         kept.add(input.id());
       }
     }
+    SetupRules.kept(facts).stream()
+        .map(storage -> facts.storage(storage).id())
+        .filter(value -> facts.plan.placements().get(value).exists())
+        .forEach(kept::add);
     for (int value : kept) {
       if (facts.value(value).isTensor()) {
         read(value, end, -1, "finds");

@@ -63,6 +63,7 @@ public final class PlanVerifier {
         findings -> FusionRules.check(facts, findings),
         findings -> EpilogueRules.check(plan, facts, findings),
         findings -> BorderRules.check(facts, findings),
+        findings -> SetupRules.check(facts, findings),
         findings -> HostCopyRules.check(facts, findings),
         findings -> HostInputRules.check(facts, findings),
         findings -> checkSteps(plan, facts, findings));

@@ -27,6 +27,8 @@ public record Violation(
     RACE,
     /** Each graph of a program can run by itself. */
     BORDER,
+    /** What runs only once gives what each run needs, and stays. */
+    SETUP,
     /** The live ranges that the plan states are the real ones. */
     LIFETIME,
     /** Every collective's variant is possible, and its tensors are where it needs them. */

@@ -179,6 +179,24 @@ public final class CompileFlags {
   private boolean noEpilogues;
 
   @Option(
+      names = "--no-fold-constants",
+      description =
+          "Compute everything in each run, also what depends on no input, such as masks and"
+              + " positions. A session otherwise computes that once, before its first run.")
+  private boolean noFoldConstants;
+
+  @Option(
+      names = "--fold-weights",
+      paramLabel = "NAME",
+      split = ",",
+      description = {
+        "Inputs that stay the same from run to run; * in a name stands for any characters. A"
+            + " session computes what depends only on them, such as weights in another type, once,"
+            + " before its first run. May be repeated."
+      })
+  private List<String> foldedWeights = new ArrayList<>();
+
+  @Option(
       names = "--no-reorder",
       description = "Keep the order of the ops, even if another order needs less memory.")
   private boolean noReorder;
@@ -354,6 +372,8 @@ public final class CompileFlags {
             .withPrefetch(prefetch.map(OptionalInt::of).orElseGet(OptionalInt::empty))
             .withFusion(!noFusion)
             .withEpilogues(!noEpilogues)
+            .withFoldConstants(!noFoldConstants)
+            .withFoldWeights(ImmutableSet.copyOf(foldedWeights))
             .withRewrites(rewrites.options(spec))
             .withReplicated(ImmutableSet.copyOf(replicated))
             .withMemoryLimit(memoryLimit.map(this::bytes).orElseGet(OptionalLong::empty))

@@ -19,6 +19,8 @@ final class GuardKernels {
         _ -> {},
         "symplan::border",
         _ -> {},
+        "symplan::setup_end",
+        _ -> {},
         // Without streams, nothing is under way.
         "symplan::await_copy",
         _ -> {});

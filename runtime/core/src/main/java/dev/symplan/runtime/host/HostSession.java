@@ -271,7 +271,15 @@ final class HostSession extends ExecutableSession {
       run();
       return;
     }
-    prepare(ALL);
+    if (takeSetup()) {
+      runHere(SETUP);
+    }
+    runHere(ALL);
+    copyOut();
+  }
+
+  private void runHere(int graph) {
+    prepare(graph);
     rendezvous.startRun(tasks.size());
     tasks.forEach(Runnable::run);
     tasks.forEach(_ -> rendezvous.finish());
@@ -280,7 +288,6 @@ final class HostSession extends ExecutableSession {
       tell(String.valueOf(failure.getMessage()));
       throw failure;
     }
-    copyOut();
   }
 
   /** Resolves addresses, and copies what the plan has in arenas from the caller's memory. */
@@ -301,8 +308,12 @@ final class HostSession extends ExecutableSession {
 
   @Override
   protected void execute(int graph, int times) {
+    if (takeSetup()) {
+      execute(SETUP);
+    }
     for (int i = 0; i < times; i++) {
       execute(graph);
+      copyOut();
     }
   }
 
@@ -327,7 +338,6 @@ final class HostSession extends ExecutableSession {
       abandoned = !rendezvous.awaitStop(GRACE);
       throw failure;
     }
-    copyOut();
   }
 
   @Override

@@ -8,6 +8,7 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
+import dev.symplan.codegen.Instruction.SetupEnd;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
@@ -21,7 +22,7 @@ final class InstructionText {
       case LocalOp op -> Optional.of(op.name());
       case Fused fused -> Optional.of(fused.parts().getLast().name());
       case Collective collective -> Optional.of(collective.name());
-      case Border _, RecordEvent _, AwaitEvent _ -> Optional.empty();
+      case Border _, SetupEnd _, RecordEvent _, AwaitEvent _ -> Optional.empty();
     };
   }
 
@@ -36,7 +37,7 @@ final class InstructionText {
       case Collective collective ->
           "host %s as %s"
               .formatted(Ascii.toLowerCase(collective.kind().name()), collective.variant().text());
-      case Border _, RecordEvent _, AwaitEvent _ -> "";
+      case Border _, SetupEnd _, RecordEvent _, AwaitEvent _ -> "";
     };
   }
 
@@ -59,6 +60,7 @@ final class InstructionText {
                   c.variant().text(),
                   c.name(),
                   c.span().shortForm());
+      case SetupEnd _ -> "the end of the setup";
       case Border(var graph, var _, var _, var _) ->
           "the border before graph '%s'".formatted(graph);
       case RecordEvent(var stream, int event) -> "event " + event + " of " + stream.text();

@@ -10,6 +10,7 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
+import dev.symplan.codegen.Instruction.SetupEnd;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.Transfers;
 import dev.symplan.planner.plan.StreamKind;
@@ -129,7 +130,7 @@ final class PeerProcesses implements Peers {
                 switch (instruction) {
                   case Collective collective -> Stream.of(collective.group());
                   case LocalOp op -> op.group().stream();
-                  case Fused _, Border _, RecordEvent _, AwaitEvent _ -> Stream.of();
+                  case Fused _, Border _, SetupEnd _, RecordEvent _, AwaitEvent _ -> Stream.of();
                 });
   }
 

@@ -11,6 +11,7 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
+import dev.symplan.codegen.Instruction.SetupEnd;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.ir.diag.Span;
@@ -51,14 +52,16 @@ final class RankRunner {
     /** When each instruction began, and the end; empty if the times are not requested. */
     private long[] times = {};
 
-    Lane(StreamKind stream, List<Instruction> program) {
+    Lane(StreamKind stream, RankProgram program) {
       this.stream = stream;
       var own = ImmutableList.<Instruction>builder();
       var firsts = ImmutableIntArray.builder();
-      firsts.add(0);
+      if (program.setupEnd().isEmpty()) {
+        firsts.add(0);
+      }
       int count = 0;
-      for (var instruction : program) {
-        if (instruction instanceof Border) {
+      for (var instruction : program.instructions()) {
+        if (instruction instanceof SetupEnd || instruction instanceof Border) {
           firsts.add(count);
         }
         if (instruction.stream() == stream) {
@@ -83,16 +86,22 @@ final class RankRunner {
       this.touching = found.build();
     }
 
-    /** {@return the first instruction of a graph; of all, the first one} */
+    /** {@return the first instruction of a graph, of all graphs, or of the setup} */
     int first(int graph) {
-      return graph == ExecutableSession.ALL ? 0 : begins.get(graph);
+      return switch (graph) {
+        case ExecutableSession.SETUP -> 0;
+        case ExecutableSession.ALL -> begins.get(0);
+        default -> begins.get(graph);
+      };
     }
 
-    /** {@return the instruction after the last one of a graph, or of all} */
+    /** {@return the instruction after the last one of a graph, of all graphs, or of the setup} */
     int end(int graph) {
-      return graph == ExecutableSession.ALL || graph + 1 == begins.length()
-          ? instructions.size()
-          : begins.get(graph + 1);
+      return switch (graph) {
+        case ExecutableSession.SETUP -> begins.get(0);
+        case ExecutableSession.ALL -> instructions.size();
+        default -> graph + 1 == begins.length() ? instructions.size() : begins.get(graph + 1);
+      };
     }
 
     void mark(int index) {
@@ -111,7 +120,9 @@ final class RankRunner {
   /** The one instruction that is run; empty for all. */
   private String only = "";
 
-  /** The one graph that is run, or {@link ExecutableSession#ALL}. */
+  /**
+   * The one graph that is run, {@link ExecutableSession#ALL} or {@link ExecutableSession#SETUP}.
+   */
   private int graph = ExecutableSession.ALL;
 
   RankRunner(RankProgram program, Collectives collectives, HostSync rendezvous) {
@@ -120,7 +131,7 @@ final class RankRunner {
     this.rendezvous = rendezvous;
     this.lanes =
         program.streams().stream()
-            .map(stream -> new Lane(stream, program.instructions()))
+            .map(stream -> new Lane(stream, program))
             .collect(ImmutableList.toImmutableList());
   }
 
@@ -135,7 +146,7 @@ final class RankRunner {
         case LocalOp op -> kernel(op.def(), op.name(), op.span());
         case Fused fused -> fused.parts().forEach(RankRunner::kernel);
         case Collective collective -> checkReduction(collective, program.rank());
-        case Border _, RecordEvent _, AwaitEvent _ -> {}
+        case Border _, SetupEnd _, RecordEvent _, AwaitEvent _ -> {}
       }
     }
   }
@@ -217,7 +228,7 @@ final class RankRunner {
         case LocalOp op -> prepare(op);
         case Fused fused -> new FusedKernel(fused, collectives.memory(rank), RankRunner::kernel);
         case Collective collective -> collectives.prepare(collective, rank);
-        case Border _ -> () -> {};
+        case Border _, SetupEnd _ -> () -> {};
         case RecordEvent(var _, int event) -> () -> rendezvous.record(rank, event);
         case AwaitEvent(var _, int event) -> () -> rendezvous.await(rank, event);
       };
@@ -267,6 +278,7 @@ final class RankRunner {
         rendezvous.advance();
         lane.mark(i);
         if (only.isEmpty()
+            || graph == ExecutableSession.SETUP
             || InstructionText.label(lane.instructions.get(i)).filter(only::equals).isPresent()) {
           Objects.requireNonNull(actions[i]).run();
         }
@@ -281,7 +293,10 @@ final class RankRunner {
     }
   }
 
-  /** Has the next runs execute one graph, or {@link ExecutableSession#ALL}. */
+  /**
+   * Has the next runs execute one graph, {@link ExecutableSession#ALL} or {@link
+   * ExecutableSession#SETUP}.
+   */
   void runGraph(int wanted) {
     graph = wanted;
   }
@@ -306,7 +321,7 @@ final class RankRunner {
   ImmutableList<Profile.Activity> activities(long zero) {
     var found = ImmutableList.<Profile.Activity>builder();
     for (var lane : lanes) {
-      for (int i = 0; i < lane.instructions.size(); i++) {
+      for (int i = lane.first(ExecutableSession.ALL); i < lane.instructions.size(); i++) {
         var instruction = lane.instructions.get(i);
         double begin = (lane.times[i] - zero) / 1e3;
         double end = (lane.times[i + 1] - zero) / 1e3;
@@ -361,7 +376,7 @@ final class RankRunner {
   private static boolean isLocal(Instruction instruction) {
     return switch (instruction) {
       case LocalOp _, Fused _ -> true;
-      case Collective _, Border _, RecordEvent _, AwaitEvent _ -> false;
+      case Collective _, Border _, SetupEnd _, RecordEvent _, AwaitEvent _ -> false;
     };
   }
 

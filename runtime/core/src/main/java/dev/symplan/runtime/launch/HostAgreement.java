@@ -10,6 +10,7 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
+import dev.symplan.codegen.Instruction.SetupEnd;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.machine.OverNetwork;
 import dev.symplan.runtime.failure.RunException;
@@ -101,7 +102,7 @@ final class HostAgreement {
           op.group()
               .map(GroupUse::members)
               .map(members -> new Need(members, op.name(), "a custom op", op.span(), false));
-      case Collective _, Fused _, Border _, RecordEvent _, Instruction.AwaitEvent _ ->
+      case Collective _, Fused _, Border _, SetupEnd _, RecordEvent _, Instruction.AwaitEvent _ ->
           Optional.empty();
     };
   }

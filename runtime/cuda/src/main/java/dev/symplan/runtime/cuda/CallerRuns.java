@@ -161,8 +161,12 @@ final class CallerRuns {
     }
   }
 
-  /** Puts a run after what is in a stream, and has the stream go on after it. */
-  void run(CUstream_st callers) {
+  /**
+   * Puts a run after what is in a stream, and has the stream go on after it.
+   *
+   * @param setup whether the program's setup comes first
+   */
+  void run(CUstream_st callers, boolean setup) {
     var check = gpu.check();
     if (captures && captured.isEmpty()) {
       // Built first: a capture must not wait for another stream.
@@ -174,10 +178,13 @@ final class CallerRuns {
       check.runtime(cudart.cudaStreamWaitEvent(callers, done, 0), "cudaStreamWaitEvent");
     }
     binding.before().forEach(copy -> copy(copy, callers));
+    if (setup) {
+      enqueue(callers, gpu::enqueueSetup);
+    }
     if (captured.isPresent()) {
       captured.get().launch(callers);
     } else {
-      enqueue(callers);
+      enqueue(callers, gpu::enqueue);
     }
     binding.after().forEach(copy -> copy(copy, callers));
     lastInDefault = inDefault;
@@ -205,13 +212,13 @@ final class CallerRuns {
   }
 
   /** Puts the steps into the GPU's own streams, between what the caller's has and will have. */
-  private void enqueue(CUstream_st callers) {
+  private void enqueue(CUstream_st callers, Runnable steps) {
     var check = gpu.check();
     var own = gpu.stream(StreamKind.COMPUTE);
     place();
     check.runtime(cudart.cudaEventRecord(given, callers), "cudaEventRecord");
     check.runtime(cudart.cudaStreamWaitEvent(own, given, 0), "cudaStreamWaitEvent");
-    gpu.enqueue();
+    steps.run();
     check.runtime(cudart.cudaEventRecord(ran, own), "cudaEventRecord");
     check.runtime(cudart.cudaStreamWaitEvent(callers, ran, 0), "cudaStreamWaitEvent");
   }

@@ -231,7 +231,7 @@ final class CudaSession extends ExecutableSession {
 
   private void put(CUstream_st stream) {
     only().gpu().requireNoFailure();
-    only().callerRuns().run(stream);
+    only().callerRuns().run(stream, takeSetup());
   }
 
   @Override
@@ -283,9 +283,7 @@ final class CudaSession extends ExecutableSession {
   private void launchRuns() {
     // A GPU that still gets its inputs, or whose graph is not built, would let its peers' kernels
     // spin, and the driver may have to wait for those.
-    if (locals.hasUploads()) {
-      locals.forAll(local -> local.copies().upload());
-    }
+    locals.begin(takeSetup());
     captureRun();
     if (graph != ALL) {
       captureParts();
@@ -338,6 +336,7 @@ final class CudaSession extends ExecutableSession {
     var measured = new double[measurements];
     guarded(
         () -> {
+          locals.begin(takeSetup());
           captureRun();
           var graphs = locals.onAll(local -> capture.applyAsInt(local.gpu(), times));
           world.ifPresent(others -> others.barrier("runs to be timed, captured"));
@@ -367,7 +366,7 @@ final class CudaSession extends ExecutableSession {
     var found = new AtomicReference<Profile>();
     guarded(
         () -> {
-          locals.forAll(local -> local.copies().upload());
+          locals.begin(takeSetup());
           captureRun();
           var timed = locals.onAll(local -> new TimedGraph(local.gpu()));
           world.ifPresent(others -> others.barrier("a run to be profiled, captured"));

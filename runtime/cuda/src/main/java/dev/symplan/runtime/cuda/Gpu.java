@@ -162,7 +162,7 @@ final class Gpu {
     work = preparation.steps(program.steps());
   }
 
-  /** {@return the number of a graph that does the program so many times} */
+  /** {@return the number of a graph that does so many runs of the program} */
   int capture(int times) {
     return capture(
         () -> {
@@ -181,10 +181,16 @@ final class Gpu {
         });
   }
 
-  /** Puts the program, once, after what is in the stream of compute. */
+  /** Puts a run of the program after what is in the stream of compute. */
   void enqueue() {
-    work.forEach(Runnable::run);
-    joinStreams(program.steps());
+    work.subList(program.begins().get(0), work.size()).forEach(Runnable::run);
+    joinStreams(program.run());
+  }
+
+  /** Puts what comes before the first run after what is in the stream of compute. */
+  void enqueueSetup() {
+    work.subList(0, program.begins().get(0)).forEach(Runnable::run);
+    joinStreams(program.setup());
   }
 
   /**
@@ -193,17 +199,18 @@ final class Gpu {
   int captureOnly(String label, int times) {
     return capture(
         () -> {
-          for (int i = 0; i < times * work.size(); i++) {
-            var step = program.steps().get(i % work.size());
-            if (TimedGraph.label(step).filter(label::equals).isPresent()) {
-              work.get(i % work.size()).run();
+          for (int i = 0; i < times; i++) {
+            for (int step = program.begins().get(0); step < work.size(); step++) {
+              if (TimedGraph.label(program.steps().get(step)).filter(label::equals).isPresent()) {
+                work.get(step).run();
+              }
             }
           }
         });
   }
 
   /**
-   * {@return the number of a graph that does the program once}
+   * {@return the number of a graph that does a run of the program}
    *
    * @param begin is called first, while streams are captured
    * @param around gets each step, in order, and what puts it into its stream, and has to call that
@@ -214,10 +221,10 @@ final class Gpu {
       return capture(
           () -> {
             begin.run();
-            for (int i = 0; i < work.size(); i++) {
+            for (int i = program.begins().get(0); i < work.size(); i++) {
               around.accept(program.steps().get(i), work.get(i));
             }
-            joinStreams(program.steps());
+            joinStreams(program.run());
           });
     } finally {
       stepwise = false;

@@ -112,7 +112,25 @@ final class LocalRanks {
     joinAll();
   }
 
-  boolean hasUploads() {
+  /**
+   * Brings inputs that were handed out to the GPUs; makes nothing if there are none.
+   *
+   * @param setup whether to do then what comes once before all runs, and to wait for that
+   */
+  void begin(boolean setup) {
+    if (hasUploads()) {
+      forAll(local -> local.copies().upload());
+    }
+    if (setup) {
+      forAll(
+          local -> {
+            local.gpu().enqueueSetup();
+            local.gpu().await();
+          });
+    }
+  }
+
+  private boolean hasUploads() {
     for (int i = 0; i < all.size(); i++) {
       if (all.get(i).copies().hasUploads()) {
         return true;

@@ -10,6 +10,7 @@ import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction;
 import dev.symplan.codegen.Instruction.Border;
 import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Instruction.SetupEnd;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceLowering;
@@ -139,7 +140,9 @@ final class EmulatedSession extends ExecutableSession {
   }
 
   private static boolean endsLaunches(Instruction instruction) {
-    return instruction instanceof Collective || instruction instanceof Border;
+    return instruction instanceof Collective
+        || instruction instanceof Border
+        || instruction instanceof SetupEnd;
   }
 
   /** {@return steps in place of the first instruction of those that no collective separates} */
@@ -221,6 +224,9 @@ final class EmulatedSession extends ExecutableSession {
 
   @Override
   protected void execute(int graph, int times) {
+    if (takeSetup()) {
+      execute(SETUP);
+    }
     for (int i = 0; i < times; i++) {
       execute(graph);
     }
@@ -231,8 +237,19 @@ final class EmulatedSession extends ExecutableSession {
     var end = new int[ranks()];
     for (int rank = 0; rank < next.length; rank++) {
       var instructions = program(rank).instructions();
-      next[rank] = graph == ALL ? 0 : begin(instructions, graph);
-      end[rank] = graph == ALL ? instructions.size() : begin(instructions, graph + 1);
+      int run = program(rank).setupEnd().map(instructions::indexOf).orElse(-1) + 1;
+      next[rank] =
+          switch (graph) {
+            case SETUP -> 0;
+            case ALL -> run;
+            default -> graph == 0 ? run : begin(instructions, graph);
+          };
+      end[rank] =
+          switch (graph) {
+            case SETUP -> run;
+            case ALL -> instructions.size();
+            default -> begin(instructions, graph + 1);
+          };
     }
     while (true) {
       var waiting = new ArrayList<Collective>();

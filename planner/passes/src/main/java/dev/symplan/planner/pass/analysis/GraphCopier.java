@@ -150,6 +150,11 @@ public final class GraphCopier {
     return op;
   }
 
+  /** Inserts an op without results. */
+  public void insert(Op op) {
+    add(op);
+  }
+
   /** Inserts an op with one result. */
   public Value insert(OpDef def, ImmutableList<Arg> args, String name, Type type, Span span) {
     return insert(def, args, name, ImmutableList.of(type), span).getFirst();

@@ -38,6 +38,14 @@ public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
             graphs, "'%s' is not an input of '%s'", name, "--replicated takes names of inputs");
       }
     }
+    for (var name : options.foldWeights()) {
+      if (graphs.stream()
+          .flatMap(graph -> graph.inputs().stream())
+          .noneMatch(input -> CompileOptions.isCalled(name, input.name()))) {
+        throw wrong(
+            graphs, "'%s' is not an input of '%s'", name, "--fold-weights takes names of inputs");
+      }
+    }
     options
         .spaces()
         .forEach(

@@ -13,7 +13,7 @@ public final class Uses {
   private final AtomicIntegerArray last;
   private final boolean[] escapes;
 
-  /** By storage, whether it is an input or escapes. */
+  /** By storage, whether it is an input, escapes, or is what the setup leaves to each run. */
   private final boolean[] ofCaller;
 
   private Uses(AtomicIntegerArray last, boolean[] escapes, boolean[] ofCaller) {
@@ -49,6 +49,7 @@ public final class Uses {
         ofCaller[aliases.id(input)] = true;
       }
     }
+    Setup.kept(graph, aliases).stream().forEach(storage -> ofCaller[storage] = true);
     return new Uses(last, escapes, ofCaller);
   }
 
@@ -68,7 +69,10 @@ public final class Uses {
     return escapes[storage];
   }
 
-  /** {@return the last op that uses a storage; beyond all ops if the caller has it then} */
+  /**
+   * {@return the last op that uses a storage; beyond all ops if the caller or the next run has it
+   * then}
+   */
   public int lastOpOrCaller(int storage) {
     return ofCaller[storage] ? Integer.MAX_VALUE : last.get(storage);
   }

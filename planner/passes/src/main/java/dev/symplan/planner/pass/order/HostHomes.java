@@ -5,7 +5,6 @@ import com.google.common.collect.ListMultimap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
-import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Alignment;
@@ -92,7 +91,7 @@ final class HostHomes {
     }
     for (int i = 0; i < view.ops.size(); i++) {
       var op = view.ops.get(i);
-      borders.set(i, ProgramGraph.isBorder(op));
+      borders.set(i, op.def().has(OpTrait.BORDER));
       for (var value : op.operands()) {
         use(i, op, value);
       }

@@ -6,6 +6,7 @@ import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Fusion;
+import dev.symplan.planner.pass.analysis.Setup;
 import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Arrays;
@@ -63,7 +64,7 @@ public final class Liveness {
     int k = 0;
     var ops = graph.graph().ops();
     for (var part : ProgramGraph.allOf(graph.graph())) {
-      if (part.firstOp() > 0) {
+      if (part.firstOp() > 0 && ProgramGraph.isBorder(ops.get(part.firstOp() - 1))) {
         // The caller may fill inputs when their graph is to begin.
         int border = schedule.stepOfOp().get(part.firstOp() - 1);
         graph
@@ -88,6 +89,7 @@ public final class Liveness {
       ops.get(i).results().forEach(value -> touch(aliases.id(value), from, from, made));
     }
     graph.graph().outputValues().forEach(value -> touch(aliases.id(value), -1, end, end));
+    Setup.kept(graph.graph(), aliases).stream().forEach(storage -> touch(storage, -1, end, end));
     aliases.families().extend(last);
   }
 
@@ -160,7 +162,9 @@ public final class Liveness {
     return first[storage];
   }
 
-  /** {@return the last step that uses it; the number of steps where the caller reads it} */
+  /**
+   * {@return the last step that uses it; the number of steps where the caller or the next run does}
+   */
   public int last(int storage) {
     return last[storage];
   }

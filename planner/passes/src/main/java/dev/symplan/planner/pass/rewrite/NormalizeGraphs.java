@@ -41,11 +41,15 @@ public final class NormalizeGraphs extends GraphPass {
     var copied = ForwardCopies.run(own.of(functional));
     var forwarded = own.hasOp(SizedCreation::is) ? SizedCreation.run(copied) : copied;
     boolean bordered = own.hasOp(def -> def.has(OpTrait.BORDER));
-    return context.options().acrossGraphs() && bordered ? withoutBorders(forwarded) : forwarded;
+    return bordered ? withoutBorders(forwarded, context.options().acrossGraphs()) : forwarded;
   }
 
-  private static Graph withoutBorders(Graph graph) {
+  /** FoldConstants decides anew what a session runs once. */
+  private static Graph withoutBorders(Graph graph, boolean acrossGraphs) {
     return graph.withOps(
-        graph.ops().stream().filter(op -> !ProgramGraph.isBorder(op)).collect(toImmutableList()));
+        graph.ops().stream()
+            .filter(
+                op -> !ProgramGraph.endsSetup(op) && !(acrossGraphs && ProgramGraph.isBorder(op)))
+            .collect(toImmutableList()));
   }
 }
