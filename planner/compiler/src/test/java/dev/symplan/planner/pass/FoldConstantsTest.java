@@ -12,7 +12,6 @@ import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.plan.Plan;
 import java.util.List;
 import java.util.OptionalLong;
@@ -171,7 +170,6 @@ class FoldConstantsTest {
   void memoryComesFirstWhereTheCallerSaysSo() {
     var body = TABLE + "  o = aten::mul.Tensor(x, s)\n  return o\n";
     assertThat(setup(plan(body, OPTIONS))).isNotEmpty();
-    assertThat(setup(plan(body, OPTIONS.withObjective(Objective.MEMORY)))).isEmpty();
     assertThat(setup(plan(body, OPTIONS.withMemoryLimit(OptionalLong.of(1 << 30))))).isEmpty();
     assertThat(setup(plan(body, OPTIONS.withFoldConstants(false)))).isEmpty();
   }

@@ -36,11 +36,8 @@ import java.util.stream.Stream;
  * little.
  */
 public final class FoldConstants extends GraphPass {
-  /** How many bytes constants may take, */
+  /** How many bytes constants may take, unless the caller limits memory. */
   private static final long FEW_BYTES = 1 << 20;
-
-  /** or, if only time matters, as large a part of the bytes of the inputs. */
-  private static final long PART_OF_INPUTS = 64;
 
   public FoldConstants() {
     super("fold_constants", facts(), facts());
@@ -240,19 +237,7 @@ public final class FoldConstants extends GraphPass {
 
     /** The bytes that results which depend on no input may take. */
     private long limit() {
-      long inputs =
-          graph.inputs().stream()
-              .filter(Value::isTensor)
-              .mapToLong(input -> input.tensor().storageBytes())
-              .sum();
-      if (options.memoryLimit().isPresent()) {
-        return 0;
-      }
-      return switch (options.objective()) {
-        case MEMORY -> 0;
-        case BALANCED -> FEW_BYTES;
-        case TIME -> Math.max(FEW_BYTES, inputs / PART_OF_INPUTS);
-      };
+      return options.memoryLimit().isPresent() ? 0 : FEW_BYTES;
     }
 
     Graph split() {
