@@ -130,14 +130,17 @@ public record ProgramGraph(
    */
   public static ImmutableList<ProgramGraph> allOf(Graph graph) {
     var borders = new ArrayList<Integer>();
+    int setupEnd = -1;
     for (int i = 0; i < graph.ops().size(); i++) {
       if (isBorder(graph.ops().get(i))) {
         borders.add(i);
+      } else if (endsSetup(graph.ops().get(i))) {
+        setupEnd = i;
       }
     }
     var graphs = ImmutableList.<ProgramGraph>builder();
     var name = graph.name();
-    int op = setupEnd(graph) + 1;
+    int op = setupEnd + 1;
     int input = 0;
     int output = 0;
     for (int border : borders) {

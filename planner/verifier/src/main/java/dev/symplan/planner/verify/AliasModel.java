@@ -58,6 +58,9 @@ final class AliasModel {
   private final int[] collectiveOf;
   private final int[] opOf;
 
+  /** The op that ends the setup; -1 if the plan has none. */
+  int setupEnd = -1;
+
   /** By border, the inputs of the graph after it. */
   private final Map<Integer, ImmutableList<Value>> taken = new HashMap<>();
 
@@ -140,9 +143,9 @@ final class AliasModel {
     int end = graph.inputs().size();
     for (int i = graph.ops().size() - 1; i >= 0; i--) {
       var op = graph.ops().get(i);
-      if (op.def().has(OpTrait.BORDER)
-          && !op.def().has(OpTrait.SETUP_END)
-          && op.arg("inputs") instanceof Arg.Int(long inputs)) {
+      if (op.def().has(OpTrait.SETUP_END)) {
+        setupEnd = i;
+      } else if (op.def().has(OpTrait.BORDER) && op.arg("inputs") instanceof Arg.Int(long inputs)) {
         int begin = (int) Math.clamp(inputs, 0, end);
         taken.put(i, graph.inputs().subList(begin, end));
         end = begin;

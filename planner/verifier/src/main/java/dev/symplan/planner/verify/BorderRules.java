@@ -83,12 +83,11 @@ final class BorderRules {
     for (int i = 0; i < graph.inputs().size(); i++) {
       madeIn[graph.inputs().get(i).id()] = holder(inputs, i);
     }
-    int setupEnd = SetupRules.end(facts);
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
       for (var value : op.operands()) {
         // The caller fills what the setup reads before anything runs.
-        if (i > setupEnd && madeIn[value.id()] > graphOf[i]) {
+        if (i > facts.setupEnd && madeIn[value.id()] > graphOf[i]) {
           wrong(
               -1,
               "%s takes %s, which is an input of a later graph"

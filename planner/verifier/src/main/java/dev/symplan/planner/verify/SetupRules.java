@@ -27,7 +27,7 @@ final class SetupRules {
   private SetupRules(AliasModel facts, Findings findings) {
     this.facts = facts;
     this.findings = findings;
-    this.end = end(facts);
+    this.end = facts.setupEnd;
   }
 
   static void check(AliasModel facts, Findings findings) {
@@ -37,21 +37,10 @@ final class SetupRules {
     }
   }
 
-  /** {@return the op that ends the setup; -1 if the plan has none} */
-  static int end(AliasModel facts) {
-    var ops = facts.plan.graph().ops();
-    for (int op = 0; op < ops.size(); op++) {
-      if (ops.get(op).def().has(OpTrait.SETUP_END)) {
-        return op;
-      }
-    }
-    return -1;
-  }
-
   /** {@return the storages that the setup makes and other ops have as arguments, or the caller} */
   static BitSet kept(AliasModel facts) {
     var kept = new BitSet();
-    int end = end(facts);
+    int end = facts.setupEnd;
     if (end < 0) {
       return kept;
     }

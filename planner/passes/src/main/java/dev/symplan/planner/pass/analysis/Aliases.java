@@ -48,6 +48,7 @@ public final class Aliases {
   private final boolean[] fromStorage;
   private final boolean[] isView;
   private final boolean[] runs;
+  private int setupEnd = -1;
   private final List<Storage> storages = new ArrayList<>();
   private final Families families;
 
@@ -108,6 +109,7 @@ public final class Aliases {
     }
     isView[index] = onlyViews && !op.results().isEmpty();
     runs[index] = !isView[index] && !op.def().has(OpTrait.WAIT);
+    setupEnd = op.def().has(OpTrait.SETUP_END) ? index : setupEnd;
     families.visit(op, index, storages.size());
   }
 
@@ -135,6 +137,11 @@ public final class Aliases {
     storageOf[value.id()] = base;
     offsetOf[value.id()] = offset;
     fromStorage[value.id()] = view.fromStorage();
+  }
+
+  /** {@return the op that ends the setup; -1 if the graph has none} */
+  int setupEnd() {
+    return setupEnd;
   }
 
   public Graph graph() {

@@ -14,7 +14,7 @@ public final class Setup {
    */
   public static BitSet kept(Graph graph, Aliases aliases) {
     var kept = new BitSet();
-    int end = ProgramGraph.setupEnd(graph);
+    int end = aliases.setupEnd();
     if (end < 0) {
       return kept;
     }
