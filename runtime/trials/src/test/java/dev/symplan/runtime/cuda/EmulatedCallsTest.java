@@ -238,7 +238,7 @@ class EmulatedCallsTest {
     assertThat(HostKernels.names())
         .filteredOn(op -> DeviceLowering.family(BuiltinOps.registry().get(op)).isEmpty())
         // Instructions of their own.
-        .containsExactly("symplan::await_copy", "symplan::border");
+        .containsExactly("symplan::await_copy", "symplan::border", "symplan::setup_end");
   }
 
   private static void check(List<Call> calls) {
