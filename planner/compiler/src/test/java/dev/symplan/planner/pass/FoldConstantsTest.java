@@ -129,6 +129,27 @@ class FoldConstantsTest {
         .isEmpty();
   }
 
+  /** Only its arguments say whether an op draws random numbers. */
+  @ParameterizedTest
+  @CsvSource({
+    "'aten::dropout(p, 0.5, True)', false",
+    "'aten::dropout(p, 0.5, False)', true",
+    "'aten::scaled_dot_product_attention(p, p, p, None, 0.5)', false",
+    "'aten::scaled_dot_product_attention(p, p, p)', true"
+  })
+  void whatIsDroppedIsDrawnInEachRun(String op, boolean moves) {
+    var body =
+        """
+          p = aten::full([2, 64, 64], 0.5)
+          d = %s
+          s = aten::sum.dim_IntList(d, [0])
+          y = aten::mm(x, s)
+          return y
+        """;
+    var names = setup(body.formatted(op));
+    assertThat(names.contains("s")).as("%s: %s", op, names).isEqualTo(moves);
+  }
+
   /** What is too large to be kept is made in both. */
   @Test
   void whatBothNeedIsMadeInBoth() {

@@ -138,6 +138,27 @@ class SetupRulesTest {
   }
 
   @Test
+  void somethingDropped() {
+    var dropout = BuiltinOps.registry().get("aten::dropout");
+    for (boolean train : new boolean[] {false, true}) {
+      var plan =
+          PlanEdits.of(weight())
+              .op(
+                  0,
+                  op ->
+                      new Op(
+                          dropout,
+                          ImmutableList.of(
+                              op.args().getFirst(), new Arg.Float(0.5), new Arg.Bool(train)),
+                          op.results(),
+                          op.span(),
+                          op.notes()))
+              .plan();
+      assertThat(rules(plan).contains(Rule.SETUP)).isEqualTo(train);
+    }
+  }
+
+  @Test
   void memoryOfTheCallers() {
     var plan =
         PlanEdits.of(table())

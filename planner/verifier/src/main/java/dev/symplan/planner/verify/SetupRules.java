@@ -133,7 +133,24 @@ final class SetupRules {
         || op.def().hasEffect()
         || op.def().collective().isPresent()
         || op.def().has(OpTrait.BORDER)
-        || op.def().has(OpTrait.HOST_COPY);
+        || op.def().has(OpTrait.HOST_COPY)
+        || drawsNumbers(op);
+  }
+
+  /** Whether arguments, not the op, say that random numbers are drawn: what is dropped, and if. */
+  private static boolean drawsNumbers(Op op) {
+    return op.def().schema().params().stream()
+        .map(param -> param.name())
+        .anyMatch(
+            name ->
+                switch (name) {
+                  case "dropout_p" ->
+                      op.arg(name).number().map(Number::doubleValue).orElse(1.0) != 0;
+                  case "train" ->
+                      op.def().name().name().contains("dropout")
+                          && !op.arg(name).equals(new Arg.Bool(false));
+                  default -> false;
+                });
   }
 
   private boolean staysAsGiven(int storage, BitSet written, ImmutableSet<String> weights) {

@@ -3,15 +3,16 @@ package dev.symplan.planner.pass.rewrite;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.Precedence;
 
 /** Ops that other ops may move over, and that may run again. */
 final class PureOps {
   private PureOps() {}
 
-  /** {@return whether an op only computes its results: it has no effects and meets nobody} */
+  /** {@return whether an op only computes results, the same ones each time, and meets nobody} */
   static boolean isPure(Op op) {
     return op.def().rule().isPresent()
-        && !op.def().hasEffect()
+        && !Precedence.hasEffect(op)
         && !op.def().isFence()
         && !op.def().has(OpTrait.WAIT)
         && op.def().collective().isEmpty();
