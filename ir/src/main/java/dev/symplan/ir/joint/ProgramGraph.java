@@ -22,8 +22,8 @@ import java.util.stream.Stream;
  * and of its outputs. An op {@code symplan::border} stands before each but the first, and no op
  * moves across it. So a session can run each graph by itself.
  *
- * <p>An op {@code symplan::setup_end} may stand before the first graph. What is before it is the
- * <i>setup</i> of the program: a session runs that once, before anything else.
+ * <p>An op {@code symplan::setup_end} may stand before the first graph. The ops before it are the
+ * <i>setup</i> of the program: a session runs them once, before anything else.
  *
  * <p>All ranges are from the first index to the one after the last.
  *

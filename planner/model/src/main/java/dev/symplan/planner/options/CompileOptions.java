@@ -37,11 +37,11 @@ import java.util.stream.Collectors;
  *     empty for as many as their cost suggests
  * @param fusion whether elementwise and row-wise ops may run as one kernel
  * @param epilogues whether ops may run in the kernel of the collective before them
- * @param foldConstants whether a session may compute what depends on no input once, before its
- *     first run
+ * @param foldConstants whether a session may compute tensors that depend on no input once, before
+ *     its first run
  * @param foldWeights inputs that stay the same from run to run, by name, in which {@code *} stands
- *     for any characters: a session computes what depends only on them once, when they have been
- *     filled
+ *     for any characters: a session computes tensors that depend only on them once, when they have
+ *     been filled
  * @param objective the goal where less time costs memory
  * @param reorderBudget the fraction by which the predicted time of a balanced plan may grow for an
  *     order of the ops that needs less memory; empty to keep the given order

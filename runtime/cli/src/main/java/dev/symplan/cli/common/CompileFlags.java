@@ -181,8 +181,8 @@ public final class CompileFlags {
   @Option(
       names = "--no-fold-constants",
       description =
-          "Compute everything in each run, also what depends on no input, such as masks and"
-              + " positions. A session otherwise computes that once, before its first run.")
+          "Compute everything in each run, including tensors that depend on no input, such as"
+              + " masks. Otherwise, a session computes these once, before its first run.")
   private boolean noFoldConstants;
 
   @Option(
@@ -191,8 +191,8 @@ public final class CompileFlags {
       split = ",",
       description = {
         "Inputs that stay the same from run to run; * in a name stands for any characters. A"
-            + " session computes what depends only on them, such as weights in another type, once,"
-            + " before its first run. May be repeated."
+            + " session computes tensors that depend only on them, such as weights in another type,"
+            + " once, before its first run. May be repeated."
       })
   private List<String> foldedWeights = new ArrayList<>();
 

@@ -27,9 +27,9 @@ import java.util.LinkedHashSet;
 import java.util.stream.Stream;
 
 /**
- * Has a session compute once what is the same in each run: what depends on no input, such as masks
- * and positions, and what depends only on inputs that the caller names as weights. These ops become
- * the setup of the program, see {@link ProgramGraph}.
+ * Finds tensors that are the same in each run, so that a session computes them once: those that
+ * depend on no input, such as masks and positions, and those that depend only on inputs that the
+ * caller names as weights. Their ops become the setup of the program, see {@link ProgramGraph}.
  *
  * <p>An op moves there if its result is in memory, so kernels of a run write less, and read what
  * they read. Such results stay in memory from then on, so those that need no input may take only
