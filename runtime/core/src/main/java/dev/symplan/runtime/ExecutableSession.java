@@ -76,8 +76,9 @@ public abstract class ExecutableSession implements Session {
 
   /** {@return whether the caller has to run the {@link #SETUP} now; not a second time} */
   protected final boolean takeSetup() {
-    boolean due = !isSetUp;
-    isSetUp = true;
+    // Between graphs that hand results on, the setup would write over these.
+    boolean due = !isSetUp && !isAwaited(next);
+    isSetUp |= due;
     return due;
   }
 

@@ -210,7 +210,8 @@ public interface Session extends AutoCloseable {
   /**
    * Has the next run compute again what the plan computes once per session, before its first run.
    * This happens by itself when an input that was compiled with {@code --fold-weights} is asked for
-   * or bound; call it if you change such an input later.
+   * or bound; call it if you change such an input later. A graph that takes results of an earlier
+   * one still uses what was computed before.
    */
   void setUpAgain();
 

@@ -2,7 +2,13 @@ package dev.symplan.runtime.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.collect.ImmutableSet;
+import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Fuzz;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -61,6 +67,43 @@ class FoldedConstantsTest {
               wanted, session.output(rank, i).orElseThrow(), 2e-4, what + "\n" + made.text());
         }
       }
+    }
+  }
+
+  /** The setup has memory that results have later. */
+  @Test
+  void theSetupDoesNotRunBetweenGraphsThatHandResultsOn() {
+    var program =
+        GraphParser.parse(
+            new SourceFile(
+                "t.graph",
+                """
+                graph version 1
+                graph f(x: f32[64, 64], w: f32[64, 64]) {
+                  v = aten::mm(w, w)
+                  u = aten::mm(v, w)
+                  s = aten::mm(x, u)
+                  symplan::border("b", 2, 0)
+                  t = aten::mm(s, s)
+                  return t
+                }
+                """));
+    var options = CompileOptions.DEFAULT.withRanks(1).withFoldWeights(ImmutableSet.of("w"));
+    var plan = Compiler.forTarget(Target.H200_X4).with(options).compile(program);
+    try (var session = Session.open(plan, new HostBackend())) {
+      var found = new ArrayList<Double>();
+      for (boolean asks : new boolean[] {false, true}) {
+        for (var name : List.of("x", "w")) {
+          SeededInputs.fill(session.input(0, name), SEED, 0, name);
+        }
+        session.run("f");
+        if (asks) {
+          session.input(0, "w");
+        }
+        session.run("b");
+        found.add(session.output(0, 0).orElseThrow().get(3, 5));
+      }
+      assertThat(found.get(1)).isEqualTo(found.get(0));
     }
   }
 
