@@ -87,11 +87,20 @@ final class HostMemory {
     return bind(outputs, index, memory);
   }
 
-  /** Equal segments are the same memory, in the same scope. */
   private static boolean bind(@Nullable MemorySegment[] bound, int index, MemorySegment memory) {
-    boolean moved = !memory.equals(bound[index]);
+    boolean moved = !isSame(memory, bound[index]);
     bound[index] = memory;
     return moved;
+  }
+
+  /**
+   * Whether one segment may be used as the other. Segments are equal by their addresses alone, but
+   * memory that was freed and allocated again must be used by its new owner.
+   */
+  private static boolean isSame(MemorySegment memory, @Nullable MemorySegment before) {
+    return memory.equals(before)
+        && memory.scope().equals(before.scope())
+        && memory.isReadOnly() == before.isReadOnly();
   }
 
   /** {@return the tensor at an address of this rank's memory} */

@@ -1,6 +1,7 @@
 package dev.symplan.runtime.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.ir.DType;
@@ -102,6 +103,24 @@ class HostSessionTest {
       assertThat(output.get(0, 0)).isZero();
       assertThat(session.output(1, 0).orElseThrow().memory().address())
           .isEqualTo(output.memory().address());
+    }
+  }
+
+  @Test
+  void usesMemoryThatLiesWhereFreedMemoryLay() {
+    var type = TensorType.contiguous(DType.F32, 8, 4);
+    try (var place = Arena.ofShared();
+        var session = Session.open(external(SUM), new HostBackend())) {
+      Programs.fillInputs(session, new Random(1));
+      var input = HostTensor.allocate(place, type).memory();
+      var output = HostTensor.allocate(place, type).memory();
+      for (int run = 0; run < 2; run++) {
+        try (var owner = Arena.ofShared()) {
+          session.bindInput(0, 0, new HostTensor(input.reinterpret(owner, null), type));
+          session.bindOutput(1, 0, new HostTensor(output.reinterpret(owner, null), type));
+          assertThatCode(session::run).doesNotThrowAnyException();
+        }
+      }
     }
   }
 
