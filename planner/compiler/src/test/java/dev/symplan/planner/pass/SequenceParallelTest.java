@@ -186,6 +186,9 @@ class SequenceParallelTest {
         "8, 4 | y | aten::add_.Tensor(s, x) | | NEEDED_WHOLE | an op may write over what it gives",
         "8, 4 | y | aten::add.Tensor(s, x) | d = aten::add_.Tensor(x, w) | MAY_DIFFER |"
             + " x may differ from rank to rank",
+        "8, 4 | y | aten::neg(c) | c = prims::convert_element_type(s, torch.bfloat16)"
+            + " ; k = aten::slice.Tensor(c, 0, 0, 2) ; d = aten::add_.Scalar(k, 1) |"
+            + " NEEDED_WHOLE | an op may write over what it gives",
         "8, 4 | y | mylib::f(s) | | NEEDED_WHOLE | an op may write over what it gives",
         // Rows are read whole, or twice as many bytes.
         "8, 4 | y | aten::flip(s, [0]) | | NEEDED_WHOLE | more than it reduces is read whole",

@@ -17,8 +17,8 @@ import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.plan.Rewrite.Reason;
 import java.util.BitSet;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -73,9 +73,6 @@ final class RowShares extends GraphSearch {
   private final BitSet whole = new BitSet();
 
   private final Map<Integer, Long> gatheredBytes = new HashMap<>();
-
-  /** The all_reduces whose shares an op may write over. */
-  private final Set<Integer> overwritten = new LinkedHashSet<>();
 
   /** By all_reduce, another one of the same chain: its own number for the first of a chain. */
   private final Map<Integer, Integer> chains = new HashMap<>();
@@ -167,12 +164,7 @@ final class RowShares extends GraphSearch {
       last.put(joined.get().results().getFirst().reduced(), index);
       return;
     }
-    for (var operand : op.operands()) {
-      need(operand);
-      if (shares[operand.id()] instanceof Share made && mayWrite(op, operand)) {
-        overwritten.add(made.reduced());
-      }
-    }
+    op.operands().forEach(this::need);
   }
 
   private static boolean mayWrite(Op op, Value operand) {
@@ -196,9 +188,21 @@ final class RowShares extends GraphSearch {
     }
   }
 
+  /** The all_reduces whose shares an op may write over, be it through another view of the whole. */
+  private Set<Integer> overwritten() {
+    var overwritten = new HashSet<Integer>();
+    for (var share : shares) {
+      if (share != null && written.get(aliases.id(share.value()))) {
+        overwritten.add(share.reduced());
+      }
+    }
+    return overwritten;
+  }
+
   /** The all_reduces for which more would be gathered than they reduce, and others. */
   private Map<Integer, Refusal> refusals() {
     var refusals = new LinkedHashMap<Integer, Refusal>();
+    var overwritten = overwritten();
     var gathered = new BitSet();
     whole.stream().forEach(id -> gathered.set(storageOfShare(id)));
     for (int k : candidates) {
