@@ -114,6 +114,7 @@ class FoldMasksTest {
           by floats           | 32 | f = aten::_to_copy(col, dtype=torch.float32); g = aten::_to_copy(row, dtype=torch.float32); m = aten::le.Tensor(f, g)
           written             | 32 | m = aten::le.Tensor(col, row); w = aten::copy_(m, x)
           written in a view   | 32 | m = aten::le.Tensor(col, row); u = aten::select.int(m, 0, 0); w = aten::fill_.Scalar(u, 1)
+          seen as others      | 32 | f = aten::full([32, 32], 1.0); e = aten::view.dtype(f, torch.int32); b = aten::eq.Scalar(e, 1); a = aten::lt.Tensor(col, row); m = aten::logical_or(a, b)
           its operand written | 32 | w = aten::zero_(i); m = aten::le.Tensor(col, row)
           too long            | 32 | b = aten::full([32, 32], 4611686018427387904); c = aten::sub.Tensor(col, row); d = aten::add.Tensor(b, c); m = aten::le.Tensor(d, b)
           """)

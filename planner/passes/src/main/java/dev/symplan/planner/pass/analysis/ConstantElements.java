@@ -120,6 +120,10 @@ public final class ConstantElements {
 
   private Source source(Value value) {
     var storage = aliases.of(value);
+    if (value.tensor().dtype() != storage.value().tensor().dtype()) {
+      // A view takes the same bytes for other elements.
+      throw new UnknownElements();
+    }
     var known = sources.get(storage.id());
     if (known == null) {
       sources.put(storage.id(), Optional.empty());
