@@ -115,6 +115,7 @@ class FoldMasksTest {
           written             | 32 | m = aten::le.Tensor(col, row); w = aten::copy_(m, x)
           written in a view   | 32 | m = aten::le.Tensor(col, row); u = aten::select.int(m, 0, 0); w = aten::fill_.Scalar(u, 1)
           seen as others      | 32 | f = aten::full([32, 32], 1.0); e = aten::view.dtype(f, torch.int32); b = aten::eq.Scalar(e, 1); a = aten::lt.Tensor(col, row); m = aten::logical_or(a, b)
+          beyond its type     | 32 | n = aten::arange.start_step(2147483632, 2147483664, 1, dtype=torch.int32); a = aten::ge.Scalar(n, 0); m = aten::expand(a, [32, 32])
           its operand written | 32 | w = aten::zero_(i); m = aten::le.Tensor(col, row)
           too long            | 32 | b = aten::full([32, 32], 4611686018427387904); c = aten::sub.Tensor(col, row); d = aten::add.Tensor(b, c); m = aten::le.Tensor(d, b)
           """)

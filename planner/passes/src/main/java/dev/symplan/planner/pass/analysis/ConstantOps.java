@@ -265,8 +265,9 @@ record ConstantOps(ConstantElements operands) {
     }
     long start = whole(op, "start", 0);
     long step = whole(op, "step", 1);
-    exact((double) start);
-    exact(start + (double) step * type.numel());
+    double max = maxInteger(DType.I64, type.dtype());
+    RowFunctions.upTo(max, start);
+    RowFunctions.upTo(max, start + (double) step * type.numel());
     var row = Runs.counting(lastSize(type), start, step);
     return _ -> row;
   }
