@@ -91,8 +91,13 @@ record MemoryOrder(ImmutableList<Integer> dims) {
     return parts.stream()
         .map(
             part ->
-                new Part(
-                    part.def(), each(part.args()), each(part.results()), part.name(), part.span()))
+                new Part(part.def(), args(part), each(part.results()), part.name(), part.span()))
+        .collect(toImmutableList());
+  }
+
+  private ImmutableList<Operand> args(Part part) {
+    return IntStream.range(0, part.args().size())
+        .mapToObj(i -> Parts.isRead(part, i) ? of(part.args().get(i)) : part.args().get(i))
         .collect(toImmutableList());
   }
 

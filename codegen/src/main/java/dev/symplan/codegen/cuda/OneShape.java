@@ -36,7 +36,7 @@ final class OneShape {
     for (var part : parts) {
       var result = result(part);
       var sizes = typeOf(result).sizes();
-      part.args().stream().flatMap(Operand::tensors).forEach(used::add);
+      Parts.read(part).flatMap(Operand::tensors).forEach(used::add);
       if (result instanceof Operand.Tensor(var ref)) {
         used.add(ref);
         written.add(ref);

@@ -6,12 +6,14 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.expr.Binding;
 import dev.symplan.codegen.expr.Expr;
+import dev.symplan.codegen.expr.Expressions;
 import dev.symplan.codegen.expr.RowDims;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -43,9 +45,26 @@ final class Parts {
   /** {@return the tensors in memory that ops read and write, each as often as they do} */
   static ImmutableList<TensorRef> tensors(List<Part> parts) {
     return parts.stream()
-        .flatMap(part -> Stream.concat(part.args().stream(), part.results().stream()))
+        .flatMap(part -> Stream.concat(read(part), part.results().stream()))
         .flatMap(Operand::tensors)
         .collect(ImmutableList.toImmutableList());
+  }
+
+  /** {@return the arguments that are read} */
+  static Stream<Operand> read(Part part) {
+    return IntStream.range(0, part.args().size())
+        .filter(argument -> isRead(part, argument))
+        .mapToObj(part.args()::get);
+  }
+
+  /**
+   * {@return whether an argument is read} Of a tensor that gives another one its type, only that
+   * counts, and it may have any shape.
+   */
+  static boolean isRead(Part part, int argument) {
+    return !Pointwise.supports(part)
+        || Binding.params(Expressions.get(part.def().name().toString()))
+            .contains(part.def().schema().params().get(argument).name());
   }
 
   /** {@return the type of an operand or result that is a tensor} */

@@ -258,7 +258,13 @@ final class LocalPrograms {
             "f = aten::slice.Tensor(w, 1, 8, 520)",
             "g = aten::sigmoid(f)",
             "h = aten::slice.Tensor(w, 1, 1, 513)",
-            "k = aten::sigmoid(h)"));
+            "k = aten::sigmoid(h)"),
+        program(
+            "x: f32[200, 200], y: bf16[1, 200, 200], z: f16[2, 3, 4]",
+            "a = aten::type_as(x, y)",
+            "b = aten::to.other(x, z)",
+            "c = aten::permute(x, [1, 0])",
+            "d = aten::type_as(c, z)"));
   }
 
   /** Ops of one element, where they have bounds, branches or functions of their own. */
