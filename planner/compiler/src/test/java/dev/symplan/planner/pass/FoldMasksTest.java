@@ -3,6 +3,7 @@ package dev.symplan.planner.pass;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.Compiler;
@@ -24,14 +25,17 @@ class FoldMasksTest {
       """;
 
   private static String plan(String inputs, String body) {
-    var text = "graph version 1\ngraph t(%s) {\n%s}\n".formatted(inputs, body);
     return GraphPrinter.print(
-        Compiler.forTarget(Target.H200_X4)
-            .with(CompileOptions.DEFAULT.withRanks(1))
-            .compile(GraphParser.parse(new SourceFile("t.graph", text)))
-            .rankPlans()
-            .getFirst()
-            .graph());
+        plan("graph version 1\ngraph t(%s) {\n%s}\n".formatted(inputs, body)));
+  }
+
+  private static Graph plan(String text) {
+    return Compiler.forTarget(Target.H200_X4)
+        .with(CompileOptions.DEFAULT.withRanks(1))
+        .compile(GraphParser.parse(new SourceFile("t.graph", text)))
+        .rankPlans()
+        .getFirst()
+        .graph();
   }
 
   private static String attended(String dtype, int rows, int keys, String mask) {
@@ -121,6 +125,27 @@ class FoldMasksTest {
           """)
   void otherMasksStay(String name, int keys, String mask) {
     assertThat(attended("f32", 32, keys, mask)).contains("attention(q, k, v, m)");
+  }
+
+  /** Only the schema says that the result of an op without a rule is a view. */
+  @Test
+  void writtenInWhatMayBeAView() {
+    var graph =
+        GraphPrinter.print(
+            plan(
+                """
+                graph version 1
+                op mylib::part(Tensor(a) x) -> Tensor(a)
+
+                graph t(q: f32[1, 2, 8, 16], x: b8[8, 8]) {
+                  m = aten::ones([8, 8], dtype=torch.bool)
+                  p: b8[8, 8] = mylib::part(m)
+                  w = aten::copy_(p, x)
+                  o = aten::scaled_dot_product_attention(q, q, q, m)
+                  return o
+                }
+                """));
+    assertThat(graph).contains("attention(q, q, q, m)");
   }
 
   /** The gradient of a mask, which the efficient kernel can give, needs it. */

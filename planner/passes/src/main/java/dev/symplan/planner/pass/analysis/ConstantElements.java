@@ -137,6 +137,7 @@ public final class ConstantElements {
     var value = storage.value();
     if (storage.isInput()
         || written[storage.id()]
+        || !aliases.families().isAlone(storage.id())
         || !value.isTensor()
         || !value.tensor().isContiguous()
         || value.tensor().numel() > MAX_ELEMENTS
