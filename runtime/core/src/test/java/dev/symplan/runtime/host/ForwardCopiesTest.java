@@ -9,12 +9,15 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.check.Reference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Programs that fill buffers piece by piece give what they gave, with and without the buffers.
@@ -122,6 +125,46 @@ class ForwardCopiesTest {
     Fuzz.each(600, this::check);
     assertThat(gone.get()).isGreaterThan(Fuzz.times(100));
     assertThat(kept.get()).isGreaterThan(Fuzz.times(50));
+  }
+
+  /** The caller may fill an input anew once its graph has run; the buffer holds what was there. */
+  @ParameterizedTest
+  @ValueSource(strings = {"c = aten::relu(b)", "c = aten::clone(b)\n  w = aten::copy_(e, b)"})
+  void buffersOutliveInputs(String first) {
+    var program =
+        GraphParser.parse(
+            new SourceFile(
+                "buffer.graph",
+                """
+                graph version 1
+
+                graph first(x: f32[4], y: f32[4]) {
+                  b = aten::empty.memory_format([4], dtype=torch.float32)
+                  e = aten::empty.memory_format([4], dtype=torch.float32)
+                  v = aten::copy_(b, x)
+                  %s
+                  symplan::border("second", 1, 1)
+                  d = aten::add.Tensor(%s, y)
+                  return c, d
+                }
+                """
+                    .formatted(first, first.contains("(e,") ? "e" : "b")));
+    var plan =
+        Compiler.forTarget(Target.H200_X4)
+            .with(CompileOptions.DEFAULT.withRanks(1))
+            .compile(program);
+    try (var session = Session.open(plan, new HostBackend())) {
+      Programs.fillInputs(session, new Random(SEED));
+      var expected = Reference.evaluate(program.graphs(), plan.groups(), session::input);
+      session.run("first");
+      session.input(0, 0).orElseThrow().set(77, 2);
+      session.run("second");
+      assertThat(
+              Programs.same(
+                  session.output(0, 1).orElseThrow(),
+                  expected.outputs().getFirst().get(1).orElseThrow()))
+          .isTrue();
+    }
   }
 
   private void check(int number) {

@@ -213,7 +213,8 @@ final class ForwardCopies extends GraphSearch {
 
   /** Whether what a copy reads stays as it is, and is not what the caller gets. */
   private boolean isStable(Copy copy, int index) {
-    if (escapes(aliases.id(copy.target()))) {
+    if (escapes(aliases.id(copy.target()))
+        || !isOfProgram(copy.source()) && isReadBehindBorder(aliases.id(copy.target()), index)) {
       return false;
     }
     if (isIn(copy.source())) {
@@ -224,6 +225,27 @@ final class ForwardCopies extends GraphSearch {
         && ops.subList(index + 1, ops.size()).stream()
             .flatMap(op -> op.written().stream())
             .noneMatch(value -> aliases.id(value) == storage);
+  }
+
+  /**
+   * Whether the caller has no part in a tensor, and so leaves it as it is between two graphs. What
+   * is in a buffer may stand for something of the caller's.
+   */
+  private boolean isOfProgram(Value value) {
+    int storage = aliases.id(value);
+    return !isIn(value) && !aliases.storage(storage).isInput() && !escapes(storage);
+  }
+
+  /** Whether another graph of the program, after that of an op, reads a storage. */
+  private boolean isReadBehindBorder(int storage, int index) {
+    boolean behind = false;
+    for (int i = index + 1; i < ops.size(); i++) {
+      behind |= ProgramGraph.isBorder(ops.get(i));
+      if (behind && flow.reads(i, storage)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private boolean escapes(int storage) {
