@@ -65,6 +65,13 @@ class JoinSlicesTest {
         .doesNotContain("aten::cat");
   }
 
+  /** A bool plus the number 0 is no bool. */
+  @Test
+  void boolsAreLeft() {
+    var text = TEXT.replace("bf16", "b8").replace("torch.bfloat16", "torch.bool");
+    assertThat(ops(text)).contains("aten::slice_scatter").doesNotContain("aten::cat");
+  }
+
   @Test
   void zerosThatAreWrittenAreLeft() {
     var text = TEXT.replace("  a = ", "  w = aten::fill_.Scalar(zeros, 3)\n  a = ");

@@ -4,6 +4,7 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.graph.Graph;
@@ -77,6 +78,8 @@ public final class JoinSlices extends GraphPass {
     private ImmutableList<Slice> slices(Op op, int index) {
       if (op.def() != SUM
           || !op.arg("alpha").equals(new Arg.Int(1))
+          // With the zero, they would become integers.
+          || op.result().tensor().dtype() == DType.BOOL
           || !op.result().tensor().isContiguous()
           || op.operands().size() != 2) {
         return ImmutableList.of();
