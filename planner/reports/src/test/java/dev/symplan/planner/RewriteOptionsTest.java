@@ -325,6 +325,30 @@ class RewriteOptionsTest {
     assertThat(only(plan).reason()).isEqualTo(Reason.NO_GAIN);
   }
 
+  /** Ranks may reduce the same shape, and get it from products of others. */
+  @Test
+  void piecesDivideTheProductsOfAllRanks() {
+    var text =
+        """
+        graph product(x: f32[16, 4], w: f32[4, 8]) ranks [0, 1] {
+          y = aten::mm(x, w)
+          r = _c10d_functional::all_reduce(y, "sum", "tp")
+          return r
+        }
+        graph product(x: f32[%1$s, 4], w: f32[4, %2$s]) ranks [2, 3] {
+          y = aten::mm(x, w)
+          v = aten::view(y, [16, 8])
+          r = _c10d_functional::all_reduce(v, "sum", "tp")
+          return r
+        }
+        """;
+    var chunk = RewriteOptions.OFF.withChunk(Mode.ON);
+    assertThat(only(plan(text.formatted(2, 64), chunk)).pieces()).isEqualTo(2);
+    var whole = only(plan(text.formatted(1, 128), chunk));
+    assertThat(whole.reason()).isEqualTo(Reason.SIZE);
+    assertThat(whole.detail()).isEqualTo("its 1 rows do not divide into large pieces");
+  }
+
   /** An unknown op between the product and the collective writes what the product has read. */
   @Test
   void whatMayChangeAnOperandLaterKeepsTheProductWhole() {

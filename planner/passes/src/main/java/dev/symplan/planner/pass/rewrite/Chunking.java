@@ -124,8 +124,7 @@ final class Chunking {
     int best = 0;
     double bestMicros = Double.POSITIVE_INFINITY;
     for (int pieces : PIECES) {
-      long rows = all.getFirst().rows() / pieces;
-      if (all.getFirst().rows() % pieces == 0 && rows >= (mode == Mode.AUTO ? TILE_ROWS : 1)) {
+      if (all.stream().allMatch(product -> divides(product.rows(), pieces))) {
         double micros = split(k, price.part(pieces), all, pieces);
         if (micros < bestMicros) {
           best = pieces;
@@ -137,7 +136,7 @@ final class Chunking {
       return whole(
           k,
           Reason.SIZE,
-          "its %s rows do not divide into large pieces".formatted(all.getFirst().rows()),
+          "its %s rows do not divide into large pieces".formatted(fewestRows(all)),
           0,
           0);
     }
@@ -152,6 +151,15 @@ final class Chunking {
         new Choice(
             Optional.of(new Chunk(k, best, all)),
             rewrite(k, Action.CHUNKED, best, reason, detail, whole, bestMicros)));
+  }
+
+  private boolean divides(long rows, int pieces) {
+    return rows % pieces == 0 && rows / pieces >= (mode == Mode.AUTO ? TILE_ROWS : 1);
+  }
+
+  /** Ranks may see what they reduce in another shape than that of their product. */
+  private static long fewestRows(ImmutableList<ChunkableProduct> all) {
+    return all.stream().mapToLong(ChunkableProduct::rows).min().orElseThrow();
   }
 
   /** Each piece but the last runs beside the product of the next. */
