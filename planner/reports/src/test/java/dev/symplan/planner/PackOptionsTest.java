@@ -212,4 +212,18 @@ class PackOptionsTest {
     assertThat(plan.rewrites()).isEmpty();
     assertThat(ops(plan)).contains("aten::cat");
   }
+
+  /** The parts are as large, but not the same. */
+  @Test
+  void copiesStayWhereRanksReadOtherParts() {
+    var equal = BUCKET.replace("256, 1024", "512, 1024").replace("262144", "524288");
+    var text =
+        equal
+            .replace("786432", "1048576")
+            .replace("w = aten::reshape(t, [1024", "w = aten::reshape(t, [2048");
+    var first = text.replace(") {", ") ranks [0, 1] {").replace("return v, w", "return v");
+    var second = text.replace(") {", ") ranks [2, 3] {").replace("return v, w", "return w");
+    assertThat(ops(plan(first + second, layouts(Mode.ON)))).contains("aten::cat");
+    assertThat(ops(plan(first + first.replace("0, 1", "2, 3"), layouts(Mode.ON)))).contains(GATHER);
+  }
 }

@@ -141,10 +141,11 @@ final class FoldablePacks {
           continue;
         }
         var source = sources.get(i);
+        var range = ranges.get(i);
         parts.add(
             packed
-                ? new Part(source, 0, source.tensor().numel())
-                : new Part(source, ranges.get(i).start(), ranges.get(i).size()));
+                ? new Part(source, 0, source.tensor().numel(), range.start())
+                : new Part(source, range.start(), range.size(), range.start()));
         for (var read : own) {
           all.add(new Read(read.value(), count, read.start()));
         }

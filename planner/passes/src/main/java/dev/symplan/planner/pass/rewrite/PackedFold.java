@@ -6,6 +6,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
+import java.util.List;
 
 /**
  * A collective of tensors that are packed into one, which can take the tensors themselves.
@@ -35,8 +36,9 @@ record PackedFold(
    * @param source the tensor, contiguous
    * @param start the first one
    * @param size how many there are
+   * @param place where they lie in what each rank sends, or gets
    */
-  record Part(Value source, long start, long size) {
+  record Part(Value source, long start, long size, long place) {
     boolean isWhole() {
       return size == source.tensor().numel();
     }
@@ -54,12 +56,14 @@ record PackedFold(
   @Override
   public boolean isLike(Fold other) {
     return other instanceof PackedFold fold
-        && parts.stream()
-            .map(Part::size)
-            .toList()
-            .equals(fold.parts.stream().map(Part::size).toList())
+        && moved().equals(fold.moved())
         && sent() == fold.sent()
         && got() == fold.got();
+  }
+
+  /** {@return the places and sizes of the parts: ranks may read others of one packed tensor} */
+  private List<List<Long>> moved() {
+    return parts.stream().map(part -> List.of(part.place(), part.size())).toList();
   }
 
   private DType sent() {
