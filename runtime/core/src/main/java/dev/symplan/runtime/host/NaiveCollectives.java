@@ -146,7 +146,7 @@ public final class NaiveCollectives {
     for (var operand : given.subList(1, given.size())) {
       Elements.load(operand.memory(), at * width, width, dtype, next, count);
       for (int i = 0; i < count; i++) {
-        sums[i] = combine(op, sums[i], next[i]);
+        sums[i] = combine(op, dtype, sums[i], next[i]);
       }
     }
     Elements.store(sums, count, result.memory(), at * width, width, dtype);
@@ -166,12 +166,13 @@ public final class NaiveCollectives {
     };
   }
 
-  private static long combine(ReduceOp op, long a, long b) {
+  private static long combine(ReduceOp op, DType dtype, long a, long b) {
+    int order = dtype == DType.U64 ? Long.compareUnsigned(a, b) : Long.compare(a, b);
     return switch (op) {
       case SUM -> a + b;
       case PRODUCT -> a * b;
-      case MIN -> Math.min(a, b);
-      case MAX -> Math.max(a, b);
+      case MIN -> order <= 0 ? a : b;
+      case MAX -> order >= 0 ? a : b;
       case BAND -> a & b;
       case BOR -> a | b;
       case BXOR -> a ^ b;

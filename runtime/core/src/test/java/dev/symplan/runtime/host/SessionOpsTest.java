@@ -153,6 +153,32 @@ class SessionOpsTest {
   }
 
   @Test
+  void unsignedIntegersHaveNoSignInCollectives() {
+    var plan =
+        Programs.plan(
+            """
+            group g = [0, 1]
+            graph r(x: u64[2]) {
+              a = _c10d_functional::all_reduce(x, "max", "g")
+              b = _c10d_functional::wait_tensor(a)
+              c = _c10d_functional::all_reduce(x, "min", "g")
+              d = _c10d_functional::wait_tensor(c)
+              return b, d
+            }
+            """);
+    try (var session = Session.open(plan, new HostBackend())) {
+      for (int rank = 0; rank < 2; rank++) {
+        session.input(rank, "x").setLong(rank == 0 ? -1 : 1, 0);
+        session.input(rank, "x").setLong(rank == 0 ? 2 : Long.MIN_VALUE, 1);
+      }
+      var graph = plan.forRank(0).graph();
+      Programs.runsAsReference(session, List.of(graph, graph), plan, "unsigned");
+      assertThat(session.output(0, 0).orElseThrow().getLong(0)).isEqualTo(-1);
+      assertThat(session.output(0, 1).orElseThrow().getLong(1)).isEqualTo(2);
+    }
+  }
+
+  @Test
   void listsGiveOneResultForEachTensor() {
     assertThat(
             run(
