@@ -306,8 +306,7 @@ final class LocalLowering {
   /** What the op makes elsewhere, in the type that it has there, is copied over {@code self}. */
   private void inPlace(Form form) {
     var args = form.args(op.args(), Operand.Constant::new);
-    var types = args.stream().map(CompositeLowering::arg).collect(ImmutableList.toImmutableList());
-    var type = (TensorType) form.def().infer(types).orElseThrow().getFirst().type();
+    var type = made(form);
     var self = arguments.tensor("self");
     // Libraries, which know no scratch memory, write over it at once.
     boolean direct =
@@ -338,9 +337,24 @@ final class LocalLowering {
     }
   }
 
+  /** What the op makes if it does not write it over {@code self}. */
+  private TensorType made(Form form) {
+    var types =
+        form.args(op.args(), Operand.Constant::new).stream()
+            .map(CompositeLowering::arg)
+            .collect(ImmutableList.toImmutableList());
+    return (TensorType) form.def().infer(types).orElseThrow().getFirst().type();
+  }
+
   private void inPlace() {
     var form = Form.functional(op.def()).orElseThrow(arguments::unsupported);
-    elementwise(form.def(), form.args(op.args(), Operand.Constant::new), arguments.tensor("self"));
+    var self = arguments.tensor("self");
+    if (made(form).dtype() == self.type().dtype()) {
+      elementwise(form.def(), form.args(op.args(), Operand.Constant::new), self);
+    } else {
+      // It is computed in the type that it has elsewhere, and rounded once.
+      inPlace(form);
+    }
   }
 
   /** One op for each item of the lists. */

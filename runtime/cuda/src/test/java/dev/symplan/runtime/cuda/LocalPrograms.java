@@ -1053,6 +1053,23 @@ final class LocalPrograms {
         """);
   }
 
+  /** Ops in place whose results have other types than what they write over. */
+  static List<String> rounded() {
+    return List.of(
+        program(
+            "x: f16[64], y: f32[64]",
+            "a = aten::full([64], 0, dtype=torch.int64)",
+            "b = aten::lt_.Tensor(a, y)",
+            "c = prims::convert_element_type(x, torch.float32)",
+            "d = aten::add.Scalar(c, 1e-06)",
+            "e = aten::clone(x)",
+            "f = aten::eq_.Tensor(e, d)",
+            "g = aten::full([64], 2560, dtype=torch.float16)",
+            "h = aten::full([64], 1.0004, dtype=torch.float32)",
+            "i = aten::mul_.Tensor(g, h)",
+            "j = aten::sub.Scalar(g, 2560)"));
+  }
+
   /** Ops in place whose operands lie in the gaps of what they write. */
   static List<String> halves() {
     return List.of(

@@ -62,6 +62,7 @@ class LocalWorkOnGpuTest {
         Arguments.of("shapes of products", PlacePrograms.shapes()),
         Arguments.of("moves", LocalPrograms.moves()),
         Arguments.of("comparisons", LocalPrograms.comparisons()),
+        Arguments.of("rounded in place", LocalPrograms.rounded()),
         Arguments.of("edges", LocalPrograms.edges()),
         Arguments.of("floats of 8 bits", LocalPrograms.shortFloats()),
         Arguments.of("products", LocalPrograms.products()),

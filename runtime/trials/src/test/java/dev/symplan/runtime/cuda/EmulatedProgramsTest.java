@@ -146,6 +146,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void rounded() {
+    check(LocalPrograms.rounded());
+  }
+
+  @Test
   void halves() {
     check(LocalPrograms.halves());
   }
