@@ -355,6 +355,7 @@ final class CudaSession extends ExecutableSession {
                     .orElseThrow();
             measured[Math.max(0, i)] = slowest / times / launches;
           }
+          locals.forAll(local -> local.copies().ran());
         });
     var timing = Timing.of(measured);
     return world.map(timing::slowest).orElse(timing);

@@ -57,4 +57,26 @@ class UploadOnGpuTest {
       }
     }
   }
+
+  @Test
+  void timedRunsLeaveWhatRunsDo() {
+    Gpus.require(1);
+    var text =
+        """
+        graph version 1
+        graph count(n: i64[1]) {
+          m = aten::add_.Scalar(n, 1)
+          return m
+        }
+        """;
+    var plan =
+        Compiler.forDefaultTarget().compile(GraphParser.parse(new SourceFile("test.graph", text)));
+    try (var session = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(30))) {
+      session.input(0, "n").setLong(0, 0);
+      // Before each measurement that counts, there is another one.
+      session.time(2, 1);
+      assertThat(session.input(0, "n").getLong(0)).isEqualTo(4);
+      assertThat(session.output(0, 0).orElseThrow().getLong(0)).isEqualTo(4);
+    }
+  }
 }
