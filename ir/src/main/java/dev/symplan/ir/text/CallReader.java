@@ -3,7 +3,6 @@ package dev.symplan.ir.text;
 import com.google.common.base.Strings;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -24,6 +23,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Collectors;
 import org.antlr.v4.runtime.Token;
 
@@ -34,19 +34,22 @@ final class CallReader {
   private final StatementReader statements;
   private final ValueReader values;
   private final OpRegistry registry;
-  private final Map<String, ProcessGroup> groups;
+  private final Set<String> groups;
+  private final Set<String> wrongGroups;
   private final DiagnosticSink sink;
 
   CallReader(
       StatementReader statements,
       ValueReader values,
       OpRegistry registry,
-      Map<String, ProcessGroup> groups,
+      Set<String> groups,
+      Set<String> wrongGroups,
       DiagnosticSink sink) {
     this.statements = statements;
     this.values = values;
     this.registry = registry;
     this.groups = groups;
+    this.wrongGroups = wrongGroups;
     this.sink = sink;
   }
 
@@ -223,10 +226,11 @@ final class CallReader {
     }
     var param = named.get();
     if (!(bound.get(def.schema().indexOf(param)) instanceof Arg.Str(String group))
-        || groups.containsKey(group)) {
+        || groups.contains(group)
+        || wrongGroups.contains(group)) {
       return true;
     }
-    var meant = Suggestions.hint(group, groups.keySet());
+    var meant = Suggestions.hint(group, groups);
     sink.report(
         Diagnostic.error(
             DiagnosticCode.UNKNOWN_GROUP,

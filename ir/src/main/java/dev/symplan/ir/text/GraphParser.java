@@ -20,11 +20,14 @@ import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import org.antlr.v4.runtime.CharStreams;
+import org.antlr.v4.runtime.Token;
 import org.antlr.v4.runtime.TokenStream;
 import org.jspecify.annotations.Nullable;
 
@@ -41,6 +44,10 @@ public final class GraphParser {
   private final CallReader calls;
   private final DeclarationReader declarationReader;
   private final Map<String, ProcessGroup> groups = new LinkedHashMap<>();
+
+  /** The names of groups whose declarations are wrong. */
+  private final Set<String> wrongGroups = new HashSet<>();
+
   private final List<OpDef> declarations = new ArrayList<>();
   private final List<OpenGraph> heads = new ArrayList<>();
   private final List<Graph> graphs = new ArrayList<>();
@@ -64,7 +71,7 @@ public final class GraphParser {
     this.parser = new StatementParser<>(grammar, statements, GraphLanguage.PHRASES, sink);
     this.values = new ValueReader(statements, sink);
     this.ranks = new RankReader(statements, values, sink);
-    this.calls = new CallReader(statements, values, registry, groups, sink);
+    this.calls = new CallReader(statements, values, registry, groups.keySet(), wrongGroups, sink);
     this.declarationReader = new DeclarationReader(statements, parser, registry, sink);
   }
 
@@ -185,23 +192,26 @@ public final class GraphParser {
 
   private void group() {
     leaveOpenGraph();
+    var named = statements.tokens().LT(2);
     var parsed = parser.parse(GraphTextParser::group, "group name = [0, 1]");
-    if (parsed.isEmpty()) {
-      return;
-    }
-    var context = parsed.get();
-    var name = values.name(context.name);
+    var name = isName(named) ? values.name(named) : Optional.<String>empty();
     if (name.isEmpty()) {
       return;
     }
-    ranks.group(context, name.get()).ifPresent(group -> addGroup(context, group));
+    parsed
+        .flatMap(context -> ranks.group(context, name.get()))
+        .ifPresentOrElse(group -> addGroup(named, group), () -> wrongGroups.add(name.get()));
   }
 
-  private void addGroup(GraphTextParser.GroupContext context, ProcessGroup group) {
+  private static boolean isName(Token token) {
+    return token.getType() == GraphTextLexer.NAME || token.getType() == GraphTextLexer.STRING;
+  }
+
+  private void addGroup(Token name, ProcessGroup group) {
     if (groups.containsKey(group.name())) {
       values.report(
           DiagnosticCode.DUPLICATE_NAME,
-          context.name,
+          name,
           "group '%s' is declared already".formatted(group.name()),
           "");
       return;
@@ -313,10 +323,14 @@ public final class GraphParser {
   }
 
   /**
-   * Marks the names that a malformed statement would have defined: those before its equals sign.
+   * Marks the names that a malformed statement would have defined: that of a group, or those before
+   * its equals sign.
    */
   private void loseTargets(TokenStream tokens) {
     if (open == null) {
+      if (tokens.size() > 1 && tokens.get(0).getText().equals("group") && isName(tokens.get(1))) {
+        values.name(tokens.get(1)).ifPresent(wrongGroups::add);
+      }
       return;
     }
     for (int i = 0; i < tokens.size(); i++) {
