@@ -1,13 +1,18 @@
 package dev.symplan.ir.json;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.exc.StreamConstraintsException;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
+import java.util.regex.Pattern;
 
 /** The errors of one kind of JSON file. Here they point at the value; subclasses may name it. */
 public class JsonErrors {
+  private static final Pattern FOR_PROGRAMMERS =
+      Pattern.compile("(?s) \\(start marker at.*|, from `[^`]*`");
+
   private final DiagnosticCode code;
 
   /** The expected kind of a value. */
@@ -50,13 +55,20 @@ public class JsonErrors {
     this.code = code;
   }
 
-  /** {@return the error of a text that is not JSON} */
+  /** {@return the error of a text that is not JSON, or exceeds a limit} */
   protected CompileException notJson(Span at, JsonProcessingException cause) {
-    var message = cause.getOriginalMessage();
-    // Jackson's messages go on with a location in a form of its own.
-    int marker = message.indexOf(" (start marker at");
+    var message = message(cause);
     return error(
-        at, "this is not JSON: " + (marker < 0 ? message : message.substring(0, marker)), "");
+        at,
+        cause instanceof StreamConstraintsException ? message : "this is not JSON: " + message,
+        "");
+  }
+
+  /**
+   * {@return what Jackson says, without a location in a form of its own, or its names of limits}
+   */
+  protected static String message(JsonProcessingException cause) {
+    return FOR_PROGRAMMERS.matcher(cause.getOriginalMessage()).replaceAll("");
   }
 
   /** {@return an error about a value} */

@@ -38,7 +38,7 @@ final class EntryErrors extends PathErrors {
 
   @Override
   protected CompileException notJson(Span at, JsonProcessingException cause) {
-    var message = cause.getOriginalMessage();
+    var message = message(cause);
     return cause instanceof StreamConstraintsException
         ? archive.wrong(DiagnosticCode.TOO_LARGE, "entry '%s': %s".formatted(entry, message), "")
         : archive.wrong("entry '%s' is not JSON: %s".formatted(entry, message));
