@@ -18,6 +18,7 @@ import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.ir.op.Param;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -36,6 +37,10 @@ final class CallReader {
   private final OpRegistry registry;
   private final Set<String> groups;
   private final Set<String> wrongGroups;
+
+  /** The names of ops whose declarations are wrong, without overloads. */
+  private final Set<String> wrongOps = new HashSet<>();
+
   private final DiagnosticSink sink;
 
   CallReader(
@@ -123,11 +128,19 @@ final class CallReader {
     return false;
   }
 
+  /** Remembers that the declaration of an op is wrong, so that calls of it are not reported. */
+  void lose(OpName op) {
+    wrongOps.add(op.base());
+  }
+
   private Optional<OpDef> find(Token token) {
     var name = OpName.parse(token.getText());
     var def = registry.find(name);
     if (def.isPresent()) {
       return def;
+    }
+    if (wrongOps.contains(name.base())) {
+      return Optional.empty();
     }
     var overloads = registry.overloads(name.base());
     if (overloads.isEmpty()) {

@@ -171,12 +171,10 @@ final class DeclarationReader {
     }
   }
 
+  /** The group is unclear only where several parameters may name it. */
   private static String groupHint(OpSchema schema) {
-    return schema.params().stream()
-        .filter(param -> param.type() == SchemaType.Base.STRING)
-        .reduce((_, last) -> last)
-        .map(param -> "name it: group(%s)".formatted(param.name()))
-        .orElse("");
+    var named = schema.params().stream().filter(p -> p.type() == SchemaType.Base.STRING).toList();
+    return named.size() < 2 ? "" : "name it: group(%s)".formatted(named.getLast().name());
   }
 
   private static OpSpec spec(OpSchema schema, Clauses clauses) {

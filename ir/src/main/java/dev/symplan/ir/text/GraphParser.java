@@ -18,6 +18,7 @@ import dev.symplan.ir.diag.Suggestions;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpRegistry;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -222,13 +223,14 @@ public final class GraphParser {
 
   private void declaration() {
     leaveOpenGraph();
-    declarationReader
-        .read()
-        .ifPresent(
-            def -> {
-              declarations.add(def);
-              declarationNotes.add(statements.notes());
-            });
+    var named = statements.tokens().LT(2);
+    var def = declarationReader.read();
+    if (def.isPresent()) {
+      declarations.add(def.get());
+      declarationNotes.add(statements.notes());
+    } else if (named.getType() == GraphTextLexer.OP_NAME) {
+      calls.lose(OpName.parse(named.getText()));
+    }
   }
 
   private void graphHead() {
