@@ -39,6 +39,9 @@ public record Mesh(ImmutableIntArray sizes, ImmutableIntArray dims) {
             "the mesh has more than %s ranks".formatted(ProcessGroup.MAX_RANKS));
       }
     }
+    if (sizes.isEmpty()) {
+      throw new IllegalArgumentException("the mesh has no dimensions");
+    }
     if (dims.isEmpty()) {
       throw new IllegalArgumentException("the group has no dimension of the mesh");
     }

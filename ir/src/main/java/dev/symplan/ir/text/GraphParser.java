@@ -194,7 +194,9 @@ public final class GraphParser {
   private void group() {
     leaveOpenGraph();
     var named = statements.tokens().LT(2);
-    var parsed = parser.parse(GraphTextParser::group, "group name = [0, 1]");
+    var parsed =
+        parser.parse(
+            GraphTextParser::group, "group name = [0, 1], or group name = mesh [2, 4] dim 1");
     var name = isName(named) ? values.name(named) : Optional.<String>empty();
     if (name.isEmpty()) {
       return;

@@ -106,7 +106,7 @@ final class RankReader {
           Diagnostic.error(
               DiagnosticCode.BAD_GROUP,
               statements.span(item.start, item.stop),
-              "this slice names no ranks",
+              "this is not a slice of ranks",
               "0:16:4 names the ranks 0, 4, 8 and 12; ranks are below " + ProcessGroup.MAX_RANKS));
       return Optional.empty();
     }

@@ -183,7 +183,7 @@ final class ValueReader {
           DiagnosticCode.UNKNOWN_NAME,
           token,
           "no memory space '%s'".formatted(token.getText()),
-          "choose from @symm, @local, @external and @donated");
+          "choose from @symm, @local, @external, @donated and @host");
     }
     return space;
   }
