@@ -587,6 +587,9 @@ class MainTest {
           4 | run GRAPH --launch env                             | no launcher has started this process
           2 | run GRAPH --launch some                            | expected one of [AUTO, SINGLE, ENV]
           2 | run GRAPH --timeout 0                              | --timeout: 0.0 is out of range
+          2 | compile GRAPH --place x=symm --place x=local       | --place x should be specified only once
+          2 | compile GRAPH --variant r=nccl --variant r=one_shot | --variant r should be specified only once
+          2 | import GRAPH --dim s7=2 --dim s7=3                 | --dim s7 should be specified only once
           """)
   void wrongInputGivesOneClearError(int code, String line, String message) throws IOException {
     var words = line.split(" ");

@@ -7,6 +7,7 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.options.CompileOptions;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -74,9 +75,11 @@ public final class ProgramFlags {
    * {@return options that are otherwise the default}
    *
    * @param command named in errors
-   * @throws ParameterException when the number of ranks is out of range, or a size is a range
+   * @throws ParameterException when the number of ranks is out of range, a size is a range, or an
+   *     option of the command has two values for one name
    */
   public CompileOptions options(CommandSpec command) {
+    requireOneValueEach(command);
     if (ranks.filter(count -> count < 1 || count > ProcessGroup.MAX_RANKS).isPresent()) {
       throw new ParameterException(
           command.commandLine(),
@@ -99,5 +102,22 @@ public final class ProgramFlags {
         .withRanks(ranks.orElse(0))
         .withDims(values(), ImmutableMap.copyOf(dimMax))
         .withDeclarations(ImmutableList.copyOf(declarations));
+  }
+
+  /** Of two values for one name, picocli keeps the last. */
+  private static void requireOneValueEach(CommandSpec command) {
+    for (var option : command.commandLine().getParseResult().matchedOptions()) {
+      if (option.typeInfo().isMap()) {
+        var names = new HashSet<String>();
+        for (var given : option.originalStringValues()) {
+          var name = given.substring(0, given.indexOf('='));
+          if (!names.add(name)) {
+            throw new ParameterException(
+                command.commandLine(),
+                "%s %s should be specified only once".formatted(option.longestName(), name));
+          }
+        }
+      }
+    }
   }
 }
