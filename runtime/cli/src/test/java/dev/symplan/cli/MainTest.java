@@ -590,6 +590,7 @@ class MainTest {
           2 | compile GRAPH --place x=symm --place x=local       | --place x should be specified only once
           2 | compile GRAPH --variant r=nccl --variant r=one_shot | --variant r should be specified only once
           2 | import GRAPH --dim s7=2 --dim s7=3                 | --dim s7 should be specified only once
+          2 | compile GRAPH --donate x --place x=external        | --donate x and --place x=external exclude each other
           """)
   void wrongInputGivesOneClearError(int code, String line, String message) throws IOException {
     var words = line.split(" ");

@@ -355,7 +355,14 @@ public final class CompileFlags {
                                     .formatted(op, name, name)))));
     var spaces = ImmutableMap.<String, MemorySpace>builder();
     places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
-    donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
+    for (var name : donated) {
+      if (places.containsKey(name)) {
+        throw usage(
+            "--donate %1$s and --place %1$s=%2$s exclude each other"
+                .formatted(name, places.get(name)));
+      }
+      spaces.put(name, MemorySpace.DONATED);
+    }
     var options =
         program
             .options(spec)
