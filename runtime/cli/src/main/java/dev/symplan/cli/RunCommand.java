@@ -224,6 +224,8 @@ final class RunCommand extends ConsoleCommand {
     trace.ifPresent(this::requireNotRead);
     trace.ifPresent(file -> AtomicFile.check(file, TRACE));
     outputs.ifPresent(folder -> requireNotRead(outputsIn(folder, 0)));
+    // Before work whose results would be lost.
+    outputs.ifPresent(AtomicFile::folder);
     var options = sessions.options().withLaunch(launch).withMulticast(flags.multicast());
     if (timeout.isPresent()) {
       options = options.withTimeout(Duration.ofNanos(Math.round(timeout.get() * 1e9)));
@@ -430,7 +432,6 @@ final class RunCommand extends ConsoleCommand {
     }
 
     private void write(Session session, Path folder) {
-      AtomicFile.folder(folder);
       for (int rank : session.localRanks()) {
         Safetensors.write(outputsIn(folder, rank), Case.outputs(session, rank));
       }

@@ -591,6 +591,7 @@ class MainTest {
           2 | compile GRAPH --variant r=nccl --variant r=one_shot | --variant r should be specified only once
           2 | import GRAPH --dim s7=2 --dim s7=3                 | --dim s7 should be specified only once
           2 | compile GRAPH --donate x --place x=external        | --donate x and --place x=external exclude each other
+          1 | run GRAPH --outputs GRAPH                          | the folder cannot be made: a file with this name
           """)
   void wrongInputGivesOneClearError(int code, String line, String message) throws IOException {
     var words = line.split(" ");
