@@ -592,6 +592,7 @@ class MainTest {
           2 | import GRAPH --dim s7=2 --dim s7=3                 | --dim s7 should be specified only once
           2 | compile GRAPH --donate x --place x=external        | --donate x and --place x=external exclude each other
           1 | run GRAPH --outputs GRAPH                          | the folder cannot be made: a file with this name
+          1 | compile GRAPH UNEVEN --together                    | no graph called 'mlp' runs on rank 2
           """)
   void wrongInputGivesOneClearError(int code, String line, String message) throws IOException {
     var words = line.split(" ");
@@ -599,6 +600,7 @@ class MainTest {
       words[i] =
           switch (words[i]) {
             case "GRAPH" -> sample("tp_mlp.graph").toString();
+            case "UNEVEN" -> sample("uneven.graph").toString();
             case "CUSTOM" -> sample("custom_op.graph").toString();
             case "EMPTY" -> file("empty.txt", "").toString();
             case "BROKEN" -> file("broken.graph", "graph version 1\n\ngraph g(x {\n").toString();

@@ -7,7 +7,6 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
-import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.machine.Hosts;
@@ -44,7 +43,9 @@ public final class GraphChoice {
         throw wrong(
             DiagnosticCode.RANKS_DISAGREE,
             named.getFirst().span(),
-            "%s called '%s' run on rank %s".formatted(Units.count(graphs, "graph"), name, rank),
+            graphs == 0
+                ? "no graph called '%s' runs on rank %s".formatted(name, rank)
+                : "%s graphs called '%s' run on rank %s".formatted(graphs, name, rank),
             "each rank runs exactly one: graph %s(…) ranks [0, 1] {".formatted(name));
       }
     }
