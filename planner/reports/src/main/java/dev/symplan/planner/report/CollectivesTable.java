@@ -101,8 +101,8 @@ public final class CollectivesTable {
       - An operand may be a part of a tensor, such as the queries among the columns of fused queries, keys and values.
         `one_shot`, `two_shot`, `one_shot_push`, `two_shot_push`, `push` and `copy_engine` read its rows where they lie
         (`reads_rows`); the other variants need a copy. Rows have at least 128 bytes, and they and their distances are
-        multiples of 16. The whole tensor stays in memory until the collective has read it; a plan that is not predicted
-        to be faster for that has the copy. On all ranks, rows lie alike.
+        multiples of 16. The whole tensor stays in memory until the collective has read it. If the plan is not predicted to
+        be faster this way, it copies the operand. Rows have the same layout on all ranks.
       - All rows may be equally far apart, and those of each slice, too. `one_shot`, `one_shot_push` and `push` also read
         rows at several distances, or in another order: some rows of each of several matrices, or heads before tokens.
         Before an `all_reduce` or a `broadcast`, the copy of a whole tensor in another order stays, as the result would
@@ -157,7 +157,7 @@ public final class CollectivesTable {
         reduces to all ranks, and they meet. Then each takes all rows through the ops, from its own result. That saves
         the launch only, so a result of more than 4 MiB has a kernel of its own for the ops. In 8 MLP blocks of
         128 tokens, it gained between nothing and 2 %.
-      - `two_shot_push` can do so for as many rows, too. A rank takes the rows of its own slice through the ops while it
+      - `two_shot_push` can do so under the same condition. A rank takes the rows of its own slice through the ops while it
         sends them to its peers, and then theirs as they arrive. No rank meets another.
       - The ops are the step right after the collective, and one of them reads all of the result, row by row. A row is a
         multiple of 16 bytes, and at most 32 KiB. The result is contiguous, of f16, bf16, f32 or f64.
@@ -186,7 +186,8 @@ public final class CollectivesTable {
       - The planner must know that the other operands of those ops are the same on all ranks. Results of an all_reduce, an
         all_gather or a broadcast of the group are. Inputs may differ, so you have to vouch for them: `--replicated x,w`
         names those that are the same on every rank in every run. The plan records the names. `run` makes up such inputs
-        once for all ranks, and refuses a case in which they differ; a program that fills them itself must keep your word.
+        once for all ranks, and refuses a case in which they differ; a program that fills them itself must give
+        all ranks the same.
       - The ops are elementwise, or go by rows: reductions along later dimensions, softmax, RMSNorm, LayerNorm. The tensor
         has at least two dimensions, and the first dimension with more than one index divides by the number of ranks.
       - No more bytes are gathered than the all_reduce reduces. If two tensors would have to be gathered, as in the forward
@@ -194,9 +195,10 @@ public final class CollectivesTable {
       - `--sequence-parallel auto` (the default) considers all_reduces of at least 1 MiB. It takes those whose predicted
         time, with the ops behind them, falls by 5 % or more, if the plan as a whole is faster. `on` takes all that it can,
         `off` none. `symplan dump` shows both predicted times, and `symplan explain NAME` why an all_reduce stays.
-      - On two H100s, by turns, four Llama layers of 2,048 tokens took 3,438 and 3,478 µs so, and 3,475 and 3,440 µs with
-        all_reduces that have the ops in their kernels; eight MLP blocks 4,956, 4,954 and 4,930 µs, and 4,941, 4,976 and
-        4,919. Two ranks gain memory (81 instead of 89 MiB), but no time. On more GPUs, it has not been measured.
+      - Alternating runs on two H100s: four Llama layers of 2,048 tokens took 3,438 and 3,478 µs in this form, and 3,475 and
+        3,440 µs with all_reduces that have the ops in their kernels. Eight MLP blocks took 4,956, 4,954 and 4,930 µs in this
+        form, and 4,941, 4,976 and 4,919 µs with such all_reduces. Two ranks gain memory (81 instead of 89 MiB),
+        but no time. On more GPUs, it has not been measured.
       """;
 
   private static final String HIERARCHICAL =
@@ -217,8 +219,8 @@ public final class CollectivesTable {
       | all_to_all | within, across | bit-exact copy |
       | broadcast | across, within | bit-exact copy |
 
-      - Each phase adds as its own variant does. `avg` is the average of the averages: with as many ranks in each domain,
-        that is the average of all, apart from rounding.
+      - Each phase adds as its own variant does. `avg` is the average of the averages: as each domain has the same number
+        of ranks, that is the average of all, apart from rounding.
       - Slices change their order between the phases. The phases within domains write them where they belong
         ([above](#slices-along-other-dimensions)); with `--layouts off`, a copy does.
       - Compute runs beside the phase across domains. The next phase starts right before its result is needed, or
@@ -230,7 +232,7 @@ public final class CollectivesTable {
         2.30.3 on in all_gather with multicast and in reduce_scatter (`nccl_symm`), from 2.30.7 on in all_gather and
         all_to_all (`nccl_ce`). Plans use them only if the target's `network` has `windows`, which no built-in target has:
         this follows NCCL's release notes and sources, and has not been run.
-      - All parts of a group need as many ranks in each domain, and the same number of domains. For all but an all_reduce,
+      - All parts of a group need the same number of ranks in each domain, and of domains. For all but an all_reduce,
         the ranks of a domain follow each other in the group. Tensors are contiguous, and divide into equal slices if ranks
         have slices. Otherwise, and for permutations, NCCL runs between all ranks.
       - A group with ranks in stages of a pipeline whose graphs have different collectives runs on plain NCCL, on one host,

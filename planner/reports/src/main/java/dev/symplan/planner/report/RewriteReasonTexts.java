@@ -73,7 +73,7 @@ final class RewriteReasonTexts {
           words(
               "The group, or a part of it, has more ranks in one NVLink domain than in another.",
               "The collective runs on NCCL, between all ranks.",
-              "`--hosts` or groups with as many ranks in each domain.");
+              "`--hosts` or groups with the same number of ranks in each domain.");
       case OTHER_STAGE ->
           words(
               "The group has ranks in stages of a pipeline whose graphs have different"
