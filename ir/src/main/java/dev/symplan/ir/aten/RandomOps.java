@@ -74,6 +74,7 @@ final class RandomOps {
       case "exponential", "exponential_" -> check(call, "lambd", rate -> rate > 0, "above 0");
       case "normal_functional", "normal_" -> check(call, "std", std -> std >= 0, "0 or more");
       case "bernoulli", "bernoulli_" -> checkProbability(call);
+      case "randint", "randint_like" -> checkRange(call);
       default -> {}
     }
     return call;
@@ -82,6 +83,18 @@ final class RandomOps {
   private static void checkProbability(OpCall call) {
     if (call.schema().hasParam("p")) {
       check(call, "p", p -> p >= 0 && p <= 1, "between 0 and 1");
+    }
+  }
+
+  private static void checkRange(OpCall call) {
+    var low =
+        call.schema().hasParam("low")
+            ? call.arg("low").number().map(Number::longValue)
+            : Optional.of(0L);
+    var high = call.arg("high").number().map(Number::longValue);
+    if (low.isPresent() && high.isPresent() && high.get() <= low.get()) {
+      throw new OpTypeException(
+          "'high' must be above %s, but is %s".formatted(low.get(), high.get()));
     }
   }
 
