@@ -98,7 +98,8 @@ final class HostMemory {
    * memory that was freed and allocated again must be used by its new owner.
    */
   private static boolean isSame(MemorySegment memory, @Nullable MemorySegment before) {
-    return memory.equals(before)
+    return before != null
+        && memory.equals(before)
         && memory.scope().equals(before.scope())
         && memory.isReadOnly() == before.isReadOnly();
   }
