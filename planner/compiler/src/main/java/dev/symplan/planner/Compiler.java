@@ -1,6 +1,11 @@
 package dev.symplan.planner;
 
+import static com.google.common.collect.ImmutableMap.toImmutableMap;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.SourceReader;
@@ -9,12 +14,16 @@ import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.pass.PassObserver;
+import dev.symplan.planner.pass.analysis.GraphChoice;
+import dev.symplan.planner.pass.rewrite.Normalize;
 import dev.symplan.planner.pipeline.Pipeline;
 import dev.symplan.planner.plan.Plan;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 
 /**
@@ -103,6 +112,29 @@ public final class Compiler {
     var warnings = new ArrayList<Diagnostic>();
     return compile(
         ProgramReader.readBuckets(inputs, ties, size, values, options, warnings::add), warnings);
+  }
+
+  /**
+   * {@return the graph of each rank as the program has it, to compare a run with} Only ops that
+   * other ops define, such as PyTorch's fused collectives, are taken apart.
+   *
+   * @param plan the plan of the program
+   * @throws dev.symplan.ir.diag.CompileException when not every rank has one graph
+   */
+  public List<Graph> graphs(Program program, Plan plan) {
+    var sizes =
+        plan.groups().stream().collect(toImmutableMap(ProcessGroup::name, ProcessGroup::size));
+    var defined = new IdentityHashMap<Graph, Graph>();
+    return GraphChoice.of(program, options).stream()
+        .map(
+            graph ->
+                defined.computeIfAbsent(
+                    graph, own -> Normalize.ofDefinedOps(own, name -> size(sizes, name))))
+        .toList();
+  }
+
+  private static int size(ImmutableMap<String, Integer> sizes, String group) {
+    return Objects.requireNonNull(sizes.get(group));
   }
 
   /**

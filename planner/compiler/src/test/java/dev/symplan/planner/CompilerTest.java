@@ -8,6 +8,7 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
+import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
@@ -20,6 +21,7 @@ import dev.symplan.planner.plan.ArgDecision.Reason;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
@@ -64,6 +66,56 @@ class CompilerTest {
 
   private static CollectivePlan only(Plan plan) {
     return plan.rankPlans().getFirst().collectives().getFirst();
+  }
+
+  private static List<String> graphs(String text) {
+    var program = GraphParser.parse(new SourceFile("g.graph", text));
+    var compiler = Compiler.forTarget(Target.H200_X4).with(CompileOptions.DEFAULT.withRanks(2));
+    return compiler.graphs(program, compiler.compile(program)).stream()
+        .map(GraphPrinter::print)
+        .toList();
+  }
+
+  /** No pass has changed what a run is compared with. */
+  @Test
+  void graphsAreThoseOfTheProgram() {
+    assertThat(
+            graphs(
+                """
+                graph version 1
+
+                graph g(q: f32[1, 2, 8, 16]) {
+                  unread = aten::neg(q)
+                  m = aten::ones([8, 8], dtype=torch.bool)
+                  o = aten::scaled_dot_product_attention(q, q, q, m)
+                  return o
+                }
+                """))
+        .hasSize(2)
+        .allSatisfy(graph -> assertThat(graph).contains("unread", "attention(q, q, q, m)"));
+  }
+
+  /** The reference of runs has no definition of its own of such ops. */
+  @Test
+  void graphsHaveNoOpsThatOthersDefine() {
+    assertThat(
+            graphs(
+                """
+                graph version 1
+
+                group tp = [0, 1]
+
+                graph g(x: f32[4, 8], w: f32[8, 4]) {
+                  unread = aten::neg(x)
+                  a: f32[8, 8], y: f32[8, 4] = symm_mem::fused_all_gather_matmul(x, [w], 0, 'tp')
+                  return y
+                }
+                """))
+        .allSatisfy(
+            graph ->
+                assertThat(graph)
+                    .contains("all_gather_into_tensor", "aten::mm")
+                    .doesNotContain("symm_mem"));
   }
 
   @Test

@@ -1,13 +1,16 @@
 package dev.symplan.cli;
 
 import dev.symplan.cli.common.Console;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
-import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.failure.RunException;
+import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
 
 /** Shows how far the evaluation without a plan is, if it takes long, and ends it in time. */
@@ -21,13 +24,30 @@ final class Evaluation implements Reference.Observer {
   private long done;
   private long nextLine = QUIET.toNanos();
 
-  Evaluation(Plan plan, SessionOptions options, Console console) {
+  /**
+   * @param graphs each rank's
+   */
+  Evaluation(List<Graph> graphs, SessionOptions options, Console console) {
     this.console = console;
     this.limit = options.timeout();
-    this.ops =
-        plan.planOfRank().stream()
-            .mapToLong(index -> plan.rankPlans().get(index).graph().ops().size())
-            .sum();
+    this.ops = graphs.stream().mapToLong(graph -> graph.ops().size()).sum();
+  }
+
+  /**
+   * {@return the outputs of each rank; nothing if an op has no definition but its code}
+   *
+   * @param graphs each rank's
+   */
+  static List<List<Optional<HostTensor>>> of(
+      List<Graph> graphs,
+      List<ProcessGroup> groups,
+      Reference.Inputs inputs,
+      SessionOptions options,
+      Console console) {
+    return Reference.canEvaluate(graphs)
+        ? Reference.evaluate(graphs, groups, inputs, new Evaluation(graphs, options, console))
+            .outputs()
+        : List.of();
   }
 
   @Override

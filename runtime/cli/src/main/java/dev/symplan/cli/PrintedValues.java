@@ -12,6 +12,7 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.TensorText;
@@ -33,24 +34,19 @@ import java.util.stream.Stream;
  * The values that {@code run --print} names. Inputs and outputs are those of the run. The memory of
  * any other value is soon another's, so it is taken from the evaluation without a plan.
  */
-final class PrintedValues implements Reference.Observer {
+final class PrintedValues {
   private final Plan plan;
   private final ImmutableSet<String> names;
-  private final Reference.Observer progress;
 
   /** By name, and then by rank. */
   private final Map<String, SortedMap<Integer, HostTensor>> tensors = new HashMap<>();
 
-  private boolean isEvaluated;
-
   /**
-   * @param progress hears of the evaluation, too
    * @throws CompileException when the plan has no value of a name
    */
-  PrintedValues(Plan plan, List<String> names, Path input, Reference.Observer progress) {
+  PrintedValues(Plan plan, List<String> names, Path input) {
     this.plan = plan;
     this.names = ImmutableSet.copyOf(names);
-    this.progress = progress;
     for (var name : this.names) {
       if (values(plan).noneMatch(value -> value.isTensor() && value.name().equals(name))) {
         throw unknown(plan, input, "tensor", name);
@@ -89,25 +85,35 @@ final class PrintedValues implements Reference.Observer {
     return graph.inputs().stream().anyMatch(value -> value.name().equals(name));
   }
 
-  /** {@return whether a name is that of a value that only an evaluation gives} */
-  boolean needEvaluation() {
-    return !isEvaluated
-        && names.stream()
-            .anyMatch(
-                name ->
-                    plan.rankPlans().stream()
-                        .map(RankPlan::graph)
-                        .anyMatch(graph -> !isInput(graph, name) && !isOutput(graph, name)));
+  /** Keeps the values that only an evaluation of the plan's graphs gives, if there are any. */
+  void evaluate(Reference.Inputs inputs, SessionOptions options, Console console) {
+    if (names.stream().allMatch(this::isGivenByTheRun)) {
+      return;
+    }
+    var graphs = Reference.graphs(plan);
+    var progress = new Evaluation(graphs, options, console);
+    var observer =
+        new Reference.Observer() {
+          @Override
+          public void before(int rank, Op op) {
+            progress.before(rank, op);
+          }
+
+          @Override
+          public void after(int rank, Op op, Function<Value, HostTensor> values) {
+            keep(rank, op, values);
+          }
+        };
+    Reference.evaluate(graphs, plan.groups(), inputs, observer);
   }
 
-  @Override
-  public void before(int rank, Op op) {
-    isEvaluated = true;
-    progress.before(rank, op);
+  private boolean isGivenByTheRun(String name) {
+    return plan.rankPlans().stream()
+        .map(RankPlan::graph)
+        .allMatch(graph -> isInput(graph, name) || isOutput(graph, name));
   }
 
-  @Override
-  public void after(int rank, Op op, Function<Value, HostTensor> values) {
+  private void keep(int rank, Op op, Function<Value, HostTensor> values) {
     for (var result : op.results()) {
       if (names.contains(result.name()) && !isOutput(graph(rank), result.name())) {
         keep(result.name(), rank, values.apply(result));

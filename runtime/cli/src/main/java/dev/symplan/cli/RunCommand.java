@@ -20,7 +20,6 @@ import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
-import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.check.TruthCheck;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Launch;
@@ -53,7 +52,8 @@ import picocli.CommandLine.Parameters;
       "A case is a directory with a graph, rankN.inputs.safetensors and, for --check,"
           + " rankN.outputs.safetensors. A torch.export archive provides the tensors of its"
           + " parameters, buffers and constants. Other inputs are generated from the seed, and the"
-          + " outputs are compared with an evaluation without a plan."
+          + " outputs are compared with an evaluation of the graph without a plan. A plan file has"
+          + " only the graph that the compiler made of it, so that one is evaluated."
     })
 final class RunCommand extends ConsoleCommand {
   private static final String TRACE = "the trace";
@@ -350,17 +350,20 @@ final class RunCommand extends ConsoleCommand {
             "--check needs a case with rankN.outputs.safetensors");
       }
       boolean compare = check || (data.isEmpty() && !noCompare);
-      var values = new PrintedValues(plan, printed, input, new Evaluation(plan, options, console));
+      var values = new PrintedValues(plan, printed, input);
       values.keepInputs(session);
       var expected =
           check
               ? fromCase(plan, session, data.orElseThrow())
-              : compare && Reference.canEvaluate(plan)
-                  ? Reference.evaluate(plan, inputs, values)
+              : compare
+                  ? Evaluation.of(
+                      Inputs.graphs(input, planFor(device), plan),
+                      plan.groups(),
+                      inputs,
+                      options,
+                      console)
                   : List.<List<Optional<HostTensor>>>of();
-      if (values.needEvaluation()) {
-        Reference.evaluate(plan, inputs, values);
-      }
+      values.evaluate(inputs, options, console);
       if (oneByOne) {
         session.graphs().forEach(graph -> session.run(graph.name()));
       } else {
@@ -379,20 +382,25 @@ final class RunCommand extends ConsoleCommand {
       }
       var own = report.compare(session, expected);
       if (check && own.wrong() > 0 && world.isEmpty() && !Inputs.isPlan(input)) {
-        own = report.judged(own, truth(plan, session, inputs, expected));
+        own = report.judged(own, truth(session, inputs, expected));
       }
       var all = ofAllProcesses(own);
-      report.compared(all, check ? "the case's outputs" : "evaluation without a plan");
+      report.compared(
+          all,
+          check
+              ? "the case's outputs"
+              : Inputs.isPlan(input)
+                  ? "evaluation of the plan's graph"
+                  : "evaluation without a plan");
       return all.wrong() == 0 ? ExitCode.OK : ExitCode.FAILED;
     }
 
     private TruthCheck.Outcome truth(
-        Plan plan, Session session, RunInputs inputs, List<List<Optional<HostTensor>>> expected) {
+        Session session, RunInputs inputs, List<List<Optional<HostTensor>>> expected) {
       console.progress("evaluating in f64, as outputs differ by more than the tolerance");
       var compiler = planFor(device).compiler();
       return TruthCheck.of(
           ProgramReader.read(input, compiler.options(), _ -> {}),
-          plan.worldSize(),
           compiler,
           device,
           options,

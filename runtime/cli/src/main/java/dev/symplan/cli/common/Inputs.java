@@ -1,11 +1,15 @@
 package dev.symplan.cli.common;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PeakAdvice;
 import dev.symplan.planner.report.Row;
+import dev.symplan.runtime.check.Reference;
 import java.nio.file.Path;
+import java.util.List;
 
 /** Turns what the user named into a plan. */
 public final class Inputs {
@@ -39,6 +43,19 @@ public final class Inputs {
   /** {@return whether a file is a plan, which no longer says what it was compiled from} */
   public static boolean isPlan(Path input) {
     return PlanFile.isPlan(input);
+  }
+
+  /**
+   * {@return each rank's graph as an input has it; that in a plan file, which passes have changed}
+   *
+   * @param flags with which the plan was compiled
+   */
+  public static List<Graph> graphs(Path input, CompileFlags flags, Plan plan) {
+    if (isPlan(input)) {
+      return Reference.graphs(plan);
+    }
+    var compiler = flags.compiler();
+    return compiler.graphs(ProgramReader.read(input, compiler.options(), _ -> {}), plan);
   }
 
   /** {@return the changes that would lower the peak of a graph's plan; each takes a compilation} */

@@ -10,6 +10,7 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.RankNumbers;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpResult;
+import dev.symplan.planner.pass.analysis.GraphChoice;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.failure.RunException;
@@ -80,20 +81,14 @@ public final class Reference {
    * @throws RunException when an op has no host implementation or fails
    */
   public static List<List<Optional<HostTensor>>> evaluate(Plan plan, Session inputs) {
-    return evaluate(plan, inputs::input, Observer.NONE);
+    return evaluate(graphs(plan), plan.groups(), inputs::input).outputs();
   }
 
-  /**
-   * {@return the outputs of each rank}
-   *
-   * @param inputs are copied, not written
-   * @throws RunException when an op has no host implementation or fails
-   */
-  public static List<List<Optional<HostTensor>>> evaluate(
-      Plan plan, Inputs inputs, Observer observer) {
-    var graphs =
-        IntStream.range(0, plan.worldSize()).mapToObj(rank -> plan.forRank(rank).graph()).toList();
-    return new Reference(graphs, plan.groups(), observer).run(inputs).outputs();
+  /** {@return the graph of each rank, as passes have left it} */
+  public static List<Graph> graphs(Plan plan) {
+    return IntStream.range(0, plan.worldSize())
+        .mapToObj(rank -> plan.forRank(rank).graph())
+        .toList();
   }
 
   /**
@@ -114,9 +109,10 @@ public final class Reference {
   }
 
   /** {@return whether every collective has a definition: custom ops have none but their code} */
-  public static boolean canEvaluate(Plan plan) {
-    return plan.rankPlans().stream()
-        .flatMap(rankPlan -> rankPlan.collectives().stream())
+  public static boolean canEvaluate(List<Graph> graphs) {
+    return GraphChoice.distinct(graphs).stream()
+        .flatMap(graph -> graph.ops().stream())
+        .flatMap(op -> op.def().collective().stream())
         .noneMatch(collective -> collective.kind() == Kind.CUSTOM);
   }
 

@@ -6,6 +6,7 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.pass.analysis.GraphChoice;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
@@ -108,16 +109,11 @@ public final class TruthCheck {
 
   private TruthCheck(
       Program program,
-      int ranks,
+      List<Graph> graphs,
       List<List<Optional<HostTensor>>> actual,
       List<List<Optional<HostTensor>>> expected) {
     this.program = program;
-    this.graphs =
-        IntStream.range(0, ranks)
-            .mapToObj(
-                rank ->
-                    program.graphs().stream().filter(g -> g.runsOn(rank)).findFirst().orElseThrow())
-            .toList();
+    this.graphs = graphs;
     this.actual = actual;
     this.expected = expected;
   }
@@ -126,7 +122,6 @@ public final class TruthCheck {
    * {@return how the outputs compare with f64}
    *
    * @param program the program that was compiled, as it was read
-   * @param ranks of the plan
    * @param compiler the one that made the plan
    * @param fill fills the inputs of a session
    * @param actual the outputs of each rank
@@ -134,7 +129,6 @@ public final class TruthCheck {
    */
   public static Outcome of(
       Program program,
-      int ranks,
       Compiler compiler,
       Backend backend,
       SessionOptions options,
@@ -142,7 +136,7 @@ public final class TruthCheck {
       List<List<Optional<HostTensor>>> actual,
       List<List<Optional<HostTensor>>> expected) {
     try {
-      return new TruthCheck(program, ranks, actual, expected)
+      return new TruthCheck(program, GraphChoice.of(program, compiler.options()), actual, expected)
           .judge(compiler, backend, options, fill);
     } catch (RunException | CompileException e) {
       return new Unknown(String.valueOf(e.getMessage()));

@@ -100,7 +100,6 @@ class TruthCheckTest {
       String text, Backend backend, List<List<Optional<HostTensor>>> expected) {
     return TruthCheck.of(
         program(text),
-        1,
         Compiler.forDefaultTarget(),
         backend,
         SessionOptions.DEFAULT,

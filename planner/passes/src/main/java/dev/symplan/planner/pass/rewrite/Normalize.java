@@ -83,15 +83,30 @@ public final class Normalize {
     return removeDeadCode(new Normalize(graph, aliases, groupSize, isWithinDomain).functionalize());
   }
 
-  /** {@return whether ops of such a definition may become others} */
-  static boolean mayChange(OpDef def) {
+  /**
+   * {@return a graph without ops that only other ops define} The same graph if it has none.
+   *
+   * @param groupSize the number of ranks in each part of a group
+   */
+  public static Graph ofDefinedOps(Graph graph, ToIntFunction<String> groupSize) {
+    return graph.ops().stream().anyMatch(op -> isDefinedByOthers(op.def()))
+        ? run(graph, Aliases.of(graph), groupSize, _ -> true)
+        : graph;
+  }
+
+  private static boolean isDefinedByOthers(OpDef def) {
     return FusedCollective.is(def)
         || VariableAllToAll.is(def)
         || FsdpOps.copies(def.schema())
-        || SeparateRows.haveDim(def)
-        || (def.collective().isPresent() && def.schema().mutates())
         || def.collective().flatMap(CollectiveSpec::foreign).isPresent()
         || isAutograd(def);
+  }
+
+  /** {@return whether ops of such a definition may become others} */
+  static boolean mayChange(OpDef def) {
+    return isDefinedByOthers(def)
+        || SeparateRows.haveDim(def)
+        || (def.collective().isPresent() && def.schema().mutates());
   }
 
   private static boolean isAutograd(OpDef def) {
