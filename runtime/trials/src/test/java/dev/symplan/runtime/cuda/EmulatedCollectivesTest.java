@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableListMultimap;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.DeviceLowering;
@@ -26,7 +27,6 @@ import dev.symplan.runtime.host.HostBackend;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -52,6 +52,62 @@ class EmulatedCollectivesTest {
   private static final int ORDERS = 8;
 
   private static final int SEEDS = Integer.getInteger("symplan.graphs", 2);
+
+  /** Another text for a part of a kernel. */
+  private record Change(String part, String other) {
+    static Change without(String part) {
+      return new Change(part, "");
+    }
+
+    String of(String text) {
+      return text.replace(part, other);
+    }
+  }
+
+  private static final ImmutableListMultimap<Variant, Change> WRONG_KERNELS =
+      ImmutableListMultimap.<Variant, Change>builder()
+          .put(Variant.ONE_SHOT, Change.without("meet(args, ++meeting, false);"))
+          .putAll(
+              Variant.ONE_SHOT_PUSH,
+              new Change("/ TICKS % 2 * args.half", "* 0"),
+              Change.without("clear(args.slots[round][r] + half, i);"),
+              Change.without("x->word[0] != EMPTY &&"))
+          .put(Variant.TWO_SHOT, Change.without("meet(args, ++meeting, PUSHES);"))
+          .put(Variant.TWO_SHOT_PUSH, Change.without("clear(args.slots[round][r] + half, i);"))
+          .putAll(
+              Variant.MULTIMEM,
+              Change.without("meet(args, ++meeting, false);"),
+              Change.without("meet(args, ++meeting, PUSHES);"),
+              Change.without("asm volatile(\"fence.proxy.alias;\" ::: \"memory\");"))
+          .put(Variant.MULTIMEM_ONE_SHOT, Change.without("meet(args, ++meeting, false);"))
+          .build();
+
+  private static final ImmutableListMultimap<Variant, Change> WRONG_EPILOGUES =
+      ImmutableListMultimap.<Variant, Change>builder()
+          .putAll(
+              Variant.ONE_SHOT,
+              Change.without("meet(args, ++meeting, PUSHES);"),
+              Change.without("meet(args, ++meeting, false);"),
+              new Change("first + (long long)gridDim.x * TOGETHER, ahead", "first, ahead"))
+          .putAll(
+              Variant.ONE_SHOT_PUSH,
+              Change.without("clear(args.slots[round][r] + half, i);"),
+              Change.without("held[at] = result.words;"),
+              new Change("if (STORED)", "if (false)"))
+          .putAll(
+              Variant.TWO_SHOT,
+              Change.without("meet(args, ++meeting, true);"),
+              Change.without("meet(args, ++meeting, false);"),
+              new Change("(first * ROW + at)", "(turn * TOGETHER * ROW + at)"))
+          .putAll(
+              Variant.TWO_SHOT_PUSH,
+              Change.without("clear(args.slots[round][r] + half, i);"),
+              Change.without("held[at] = result.words;"),
+              new Change("if (STORED)", "if (false)"),
+              new Change("slice * args.slice + i", "i"),
+              new Change("peer * args.slice + i", "i"),
+              new Change("wanted[r] = r == slice;", "wanted[r] = r != args.self;"))
+          .build();
 
   private final GroupProgram program = new GroupProgram();
 
@@ -343,26 +399,10 @@ class EmulatedCollectivesTest {
 
   /** Wrong epilogues, which the tests of epilogues must notice. */
   @ParameterizedTest
-  @CsvSource(
-      delimiter = '|',
-      value = {
-        "ONE_SHOT | meet(args, ++meeting, PUSHES); |",
-        "ONE_SHOT | meet(args, ++meeting, false); |",
-        "ONE_SHOT | first + (long long)gridDim.x * TOGETHER, ahead | first, ahead",
-        "ONE_SHOT_PUSH | clear(args.slots[round][r] + half, i); |",
-        "ONE_SHOT_PUSH | held[at] = result.words; |",
-        "ONE_SHOT_PUSH | if (STORED) | if (false)",
-        "TWO_SHOT | meet(args, ++meeting, true); |",
-        "TWO_SHOT | meet(args, ++meeting, false); |",
-        "TWO_SHOT | (first * ROW + at) | (turn * TOGETHER * ROW + at)",
-        "TWO_SHOT_PUSH | clear(args.slots[round][r] + half, i); |",
-        "TWO_SHOT_PUSH | held[at] = result.words; |",
-        "TWO_SHOT_PUSH | if (STORED) | if (false)",
-        "TWO_SHOT_PUSH | slice * args.slice + i | i",
-        "TWO_SHOT_PUSH | peer * args.slice + i | i",
-        "TWO_SHOT_PUSH | wanted[r] = r == slice; | wanted[r] = r != args.self;",
-      })
-  void wrongKernelsOfEpiloguesAreFound(Variant variant, String part, @Nullable String other) {
+  @EnumSource(
+      value = Variant.class,
+      names = {"ONE_SHOT", "ONE_SHOT_PUSH", "TWO_SHOT", "TWO_SHOT_PUSH"})
+  void wrongKernelsOfEpiloguesAreFound(Variant variant) {
     var value =
         program.input(
             VariantSpec.of(Kind.ALL_REDUCE, variant).slicesBeforeEpilogue()
@@ -377,9 +417,7 @@ class EmulatedCollectivesTest {
       program.output(program.op("aten::neg(%s)".formatted(sum)));
     }
     program.output(value);
-    var plan = plan(3, Kind.ALL_REDUCE, variant);
-    check(plan, text -> text, MAX_TURNS);
-    assertWrong(plan, text -> text.replace(part, other == null ? "" : other));
+    checkAndFind(plan(3, Kind.ALL_REDUCE, variant), WRONG_EPILOGUES.get(variant));
   }
 
   /** One kernel takes tensors of different sizes, each from another block on. */
@@ -473,30 +511,24 @@ class EmulatedCollectivesTest {
 
   /** Wrong kernels, which the tests above must notice. */
   @ParameterizedTest
-  @CsvSource(
-      delimiter = '|',
-      value = {
-        "ONE_SHOT_PUSH | / TICKS % 2 * args.half | * 0",
-        "ONE_SHOT_PUSH | clear(args.slots[round][r] + half, i); |",
-        "TWO_SHOT_PUSH | clear(args.slots[round][r] + half, i); |",
-        "ONE_SHOT_PUSH | x->word[0] != EMPTY && | ",
-        "ONE_SHOT | meet(args, ++meeting, false); |",
-        "TWO_SHOT | meet(args, ++meeting, PUSHES); |",
-        "MULTIMEM | meet(args, ++meeting, false); |",
-        "MULTIMEM | meet(args, ++meeting, PUSHES); |",
-        "MULTIMEM | asm volatile(\"fence.proxy.alias;\" ::: \"memory\"); |",
-        "MULTIMEM_ONE_SHOT | meet(args, ++meeting, false); |",
+  @EnumSource(
+      value = Variant.class,
+      names = {
+        "ONE_SHOT",
+        "ONE_SHOT_PUSH",
+        "TWO_SHOT",
+        "TWO_SHOT_PUSH",
+        "MULTIMEM",
+        "MULTIMEM_ONE_SHOT"
       })
-  void wrongKernelsAreFound(Variant variant, String part, @Nullable String other) {
+  void wrongKernelsAreFound(Variant variant) {
     var value = program.input("bf16[300]");
     for (int i = 0; i < 4; i++) {
       var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(value));
       value = program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half));
     }
     program.output(value);
-    var plan = plan(3, Kind.ALL_REDUCE, variant);
-    check(plan, text -> text, MAX_TURNS);
-    assertWrong(plan, text -> text.replace(part, other == null ? "" : other));
+    checkAndFind(plan(3, Kind.ALL_REDUCE, variant), WRONG_KERNELS.get(variant));
   }
 
   /** Blocks that read ahead change nothing; here, they end at once. */
@@ -556,6 +588,12 @@ class EmulatedCollectivesTest {
         program.begins(),
         program.events(),
         program.pads());
+  }
+
+  /** Each change alone must be found, and nothing without one. */
+  private static void checkAndFind(Plan plan, List<Change> changes) {
+    check(plan, text -> text, MAX_TURNS);
+    assertThat(changes).isNotEmpty().allSatisfy(change -> assertWrong(plan, change::of));
   }
 
   /** In one of some orders of the threads, kernels do something else. */
