@@ -224,8 +224,6 @@ final class RunCommand extends ConsoleCommand {
     trace.ifPresent(this::requireNotRead);
     trace.ifPresent(file -> AtomicFile.check(file, TRACE));
     outputs.ifPresent(folder -> requireNotRead(outputsIn(folder, 0)));
-    // Before work whose results would be lost.
-    outputs.ifPresent(AtomicFile::folder);
     var options = sessions.options().withLaunch(launch).withMulticast(flags.multicast());
     if (timeout.isPresent()) {
       options = options.withTimeout(Duration.ofNanos(Math.round(timeout.get() * 1e9)));
@@ -352,17 +350,21 @@ final class RunCommand extends ConsoleCommand {
       boolean compare = check || (data.isEmpty() && !noCompare);
       var values = new PrintedValues(plan, printed, input);
       values.keepInputs(session);
-      var expected =
+      var given =
           check
               ? fromCase(plan, session, data.orElseThrow())
-              : compare
-                  ? Evaluation.of(
-                      Inputs.graphs(input, planFor(device), plan),
-                      plan.groups(),
-                      inputs,
-                      options,
-                      console)
-                  : List.<List<Optional<HostTensor>>>of();
+              : List.<List<Optional<HostTensor>>>of();
+      // Before work whose results would be lost, and after all that may be wrong.
+      outputs.ifPresent(AtomicFile::folder);
+      var expected =
+          check || !compare
+              ? given
+              : Evaluation.of(
+                  Inputs.graphs(input, planFor(device), plan),
+                  plan.groups(),
+                  inputs,
+                  options,
+                  console);
       values.evaluate(inputs, options, console);
       if (oneByOne) {
         session.graphs().forEach(graph -> session.run(graph.name()));
@@ -385,13 +387,7 @@ final class RunCommand extends ConsoleCommand {
         own = report.judged(own, truth(session, inputs, expected));
       }
       var all = ofAllProcesses(own);
-      report.compared(
-          all,
-          check
-              ? "the case's outputs"
-              : Inputs.isPlan(input)
-                  ? "evaluation of the plan's graph"
-                  : "evaluation without a plan");
+      report.compared(all, check ? "the case's outputs" : Inputs.evaluation(input));
       return all.wrong() == 0 ? ExitCode.OK : ExitCode.FAILED;
     }
 

@@ -58,6 +58,11 @@ public final class Inputs {
     return compiler.graphs(ProgramReader.read(input, compiler.options(), _ -> {}), plan);
   }
 
+  /** {@return the words for the evaluation of these graphs} */
+  public static String evaluation(Path input) {
+    return isPlan(input) ? "evaluation of the plan's graph" : "evaluation without a plan";
+  }
+
   /** {@return the changes that would lower the peak of a graph's plan; each takes a compilation} */
   public static ImmutableList<Row> advice(Path input, CompileFlags flags, Plan plan) {
     var compiler = flags.compiler();
