@@ -20,6 +20,18 @@ record Check(int rank) {
     }
   }
 
+  /** Takes the status of kernels that run: one that finds a wrong index or assertion traps. */
+  void run(int status) {
+    if (status == cudart.cudaErrorLaunchFailure) {
+      throw new RunException(
+          ("rank %s: a kernel stopped the run (unspecified launch failure): an index is out of"
+                  + " range or an assertion false, for example; with the same inputs, the host"
+                  + " backend names the op")
+              .formatted(rank));
+    }
+    runtime(status, "the run");
+  }
+
   void driver(int status, String call) {
     if (status != 0) {
       try (var text = new PointerPointer<BytePointer>(1)) {

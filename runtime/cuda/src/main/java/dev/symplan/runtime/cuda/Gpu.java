@@ -287,7 +287,7 @@ final class Gpu {
         break;
       }
       if (status != cudart.cudaErrorNotReady) {
-        check.runtime(status, "the run");
+        check.run(status);
       }
       if (System.nanoTime() - begin > most) {
         ending.fail(new RunException(notDone(Duration.ofNanos(most))));
