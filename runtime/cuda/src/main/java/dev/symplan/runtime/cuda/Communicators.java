@@ -189,8 +189,10 @@ final class Communicators {
   /**
    * Ends what is still running. NCCL returns only when the graphs that hold its kernels are gone,
    * for which the GPU must have stopped: so this does not wait.
+   *
+   * <p>The rank's thread and the one that hears of failures elsewhere may both come here.
    */
-  void abort() {
+  synchronized void abort() {
     if (aborting.isEmpty()) {
       for (var communicator : communicators.values()) {
         aborting.add(

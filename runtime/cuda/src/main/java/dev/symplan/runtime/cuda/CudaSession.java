@@ -118,8 +118,9 @@ final class CudaSession extends ExecutableSession {
         var session = new CudaSession(executable, options, ending, locals, teams);
         session.prepare(programs);
         return session;
-      } catch (RunException e) {
-        ending.fail(e);
+      } catch (RuntimeException e) {
+        ending.fail(
+            e instanceof RunException known ? known : new RunException(String.valueOf(e), e));
         locals.close(true);
         throw e;
       }
