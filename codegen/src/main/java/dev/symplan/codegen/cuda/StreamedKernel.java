@@ -46,10 +46,10 @@ final class StreamedKernel {
         unsigned x, y, z, w;
       };
 
-      /** Reads what no other thread reads. */
+      /** Reads what no other thread reads, but a kernel may write until this one has waited for it: so not by .nc. */
       __device__ __forceinline__ Eight streamed(const Eight* from) {
         Eight to;
-        asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w) : "l"(from));
+        asm volatile("ld.global.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w) : "l"(from));
         return to;
       }
 

@@ -161,7 +161,7 @@ final class Emulation {
         .replaceAll("asm volatile\\(\"ldmatrix[^;]*;[^;]*;", "read_matrices(to, from, false);")
         .replaceAll("asm volatile\\(\"cp\\.async\\.cg[^;]*;[^;]*;", "copy_chunk(to, from, bytes);")
         .replaceAll("asm volatile\\(\"cp\\.async\\.(commit|wait)_(group|all)[^;]*;[^;]*;", "")
-        .replaceAll("asm volatile\\(\"ld\\.global\\.nc[^;]*;[^;]*;", "to = *from;")
+        .replaceAll("asm volatile\\(\"ld\\.global\\.L1::[^;]*;[^;]*;", "to = *from;")
         .replace(
             "asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));",
             "bits = rounded_to_bf16(value);")
