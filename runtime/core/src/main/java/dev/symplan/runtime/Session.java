@@ -183,9 +183,10 @@ public interface Session extends AutoCloseable {
    * graphs share only inputs, and use the same memory for everything else.
    *
    * <p>Inputs of a graph may be filled at any time before it runs; donated ones, after the last
-   * other graph that does not hand anything to it. Outputs are valid until an independent graph
-   * runs. Memory is bound before an independent graph runs, or as an input of a graph that has not
-   * run.
+   * other graph that does not hand anything to it. With {@code --memory-limit}, a graph may compute
+   * again what an earlier one made: leave the inputs of that one as they are until the last graph
+   * that depends on it has run. Outputs are valid until an independent graph runs. Memory is bound
+   * before an independent graph runs, or as an input of a graph that has not run.
    *
    * @throws IllegalArgumentException when no graph has this name
    * @throws IllegalStateException when another graph must run before it, or {@link CallerMemory} is
