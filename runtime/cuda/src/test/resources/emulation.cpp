@@ -87,6 +87,37 @@ static bool run(bool backwards) {
   }
   return waiting == 0;
 }
+
+template <float WIDEN(unsigned short)>
+void multiply_boxes(
+    float* sums, unsigned long long left, unsigned long long right, int columns, bool left_across,
+    bool right_across) {
+  // The lanes of a warp read the right operand together.
+  auto read = right_elements[current / 32];
+  for (int column = current % 32; column < columns; column += 32) {
+    for (int k = 0; k < 16; k++) {
+      read[column][k] = WIDEN(element(right, right_across, column, k));
+    }
+  }
+  __syncwarp();
+  int line = thread() % 128 / 32 * 16 + current % 32 / 4, pair = current % 4 * 2;
+  float own[2][16];
+  for (int k = 0; k < 16; k++) {
+    own[0][k] = WIDEN(element(left, left_across, line, k));
+    own[1][k] = WIDEN(element(left, left_across, line + 8, k));
+  }
+  for (int i = 0; i < columns / 2; i++) {
+    int column = i / 4 * 8 + pair + i % 2;
+    for (int k = 0; k < 16; k++) {
+      sums[i] += own[i / 2 % 2][k] * read[column][k];
+    }
+  }
+  __syncwarp();
+}
+
+template void multiply_boxes<bf16>(
+    float*, unsigned long long, unsigned long long, int, bool, bool);
+template void multiply_boxes<f16>(float*, unsigned long long, unsigned long long, int, bool, bool);
 }  // namespace emulation
 
 /** 0 for a kernel that came to its end, 1 for one whose threads never meet, 2 for one that traps. */

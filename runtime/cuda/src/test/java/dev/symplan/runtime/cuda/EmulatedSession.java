@@ -27,6 +27,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.runtime.CallerMemory;
 import dev.symplan.runtime.ExecutableSession;
+import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -35,7 +36,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
-import java.util.function.LongFunction;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
@@ -494,11 +494,11 @@ final class EmulatedSession extends ExecutableSession {
       long of = batch;
       var vectors =
           LongStream.range(0, product.columns())
-              .mapToObj(column -> elements(product, k -> element(product.right(), of, k, column)))
+              .mapToObj(column -> elements(product, product.right(), of, column, true))
               .toList();
       for (long each = 0; each < product.rows(); each++) {
         long row = each;
-        var line = elements(product, k -> element(product.left(), of, row, k));
+        var line = elements(product, product.left(), of, row, false);
         for (int column = 0; column < product.columns(); column++) {
           var vector = vectors.get(column);
           double sum = 0;
@@ -528,11 +528,21 @@ final class EmulatedSession extends ExecutableSession {
     }
   }
 
-  /** As BLAS does it: nothing times alpha is nothing, whatever the factors are. */
-  private static double[] elements(Product product, LongFunction<HostTensor> element) {
-    return product.alpha() == 0
-        ? new double[0]
-        : LongStream.range(0, product.inner()).mapToDouble(k -> element.apply(k).get()).toArray();
+  /**
+   * {@return a row, or a column, of an operand} As BLAS does it: nothing times alpha is nothing,
+   * whatever the factors are.
+   */
+  private double[] elements(Product product, Matrix matrix, long batch, long at, boolean isColumn) {
+    var elements = new double[product.alpha() == 0 ? 0 : Math.toIntExact(product.inner())];
+    int width = matrix.dtype().bytes();
+    Elements.load(
+        at(matrix.address()),
+        (isColumn ? offset(matrix, batch, 0, at) : offset(matrix, batch, at, 0)) * width,
+        (matrix.transposed() == isColumn ? matrix.leading() : 1) * width,
+        matrix.dtype(),
+        elements,
+        elements.length);
+    return elements;
   }
 
   private double scale(Address address, long index) {
@@ -542,12 +552,13 @@ final class EmulatedSession extends ExecutableSession {
 
   private HostTensor element(Matrix matrix, long batch, long row, long column) {
     var dtype = matrix.dtype();
-    long offset =
-        batch * matrix.batchStride()
-            + (matrix.transposed()
-                ? row * matrix.leading() + column
-                : column * matrix.leading() + row);
     return new HostTensor(
-        at(matrix.address()).asSlice(offset * dtype.bytes()), TensorType.contiguous(dtype));
+        at(matrix.address()).asSlice(offset(matrix, batch, row, column) * dtype.bytes()),
+        TensorType.contiguous(dtype));
+  }
+
+  private static long offset(Matrix matrix, long batch, long row, long column) {
+    return batch * matrix.batchStride()
+        + (matrix.transposed() ? row * matrix.leading() + column : column * matrix.leading() + row);
   }
 }

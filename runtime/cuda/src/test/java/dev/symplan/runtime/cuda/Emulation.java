@@ -88,8 +88,10 @@ final class Emulation {
       Files.writeString(
           folder.resolve("prelude.hpp"), resource("/cuda.hpp") + resource(name + ".hpp"));
       Files.writeString(folder.resolve("prelude.cpp"), resource(name + ".cpp"));
+      // It is compiled once, and most of a kernel's time may be spent in it. The header that is
+      // compiled next is for other options.
+      run(folder, "-O2", "-include", "prelude.hpp", "-c", "-o", "prelude.o", "prelude.cpp");
       run(folder, "-x", "c++-header", "-o", "prelude.hpp.gch", "prelude.hpp");
-      run(folder, "-include", "prelude.hpp", "-c", "-o", "prelude.o", "prelude.cpp");
       return folder;
     } catch (IOException e) {
       throw new UncheckedIOException(e);
