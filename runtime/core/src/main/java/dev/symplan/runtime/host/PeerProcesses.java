@@ -27,6 +27,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 
 /**
@@ -45,6 +46,10 @@ final class PeerProcesses implements Peers {
     }
   }
 
+  /**
+   * What a rank stages for the collectives that this rank runs on a stream. The stream is this
+   * rank's: the other may run on one stream what this rank runs on two at the same time.
+   */
   private record Buffer(int rank, StreamKind stream) {}
 
   private final World world;
@@ -58,8 +63,9 @@ final class PeerProcesses implements Peers {
 
   /**
    * The staged operands of ranks on other hosts, and the part of this rank in exchanges with them.
+   * Threads of several streams add to it.
    */
-  private final Map<Buffer, MemorySegment> copies = new HashMap<>();
+  private final Map<Buffer, MemorySegment> copies = new ConcurrentHashMap<>();
 
   /** The number of meetings of each group across hosts in which this rank took part. */
   private final Map<Meeting, long[]> rounds = new HashMap<>();
@@ -151,17 +157,15 @@ final class PeerProcesses implements Peers {
 
   @Override
   public MemorySegment staging(int rank, Collective collective) {
-    var stream = collective.stream();
     if (isHere(collective.group())) {
-      return Objects.requireNonNull(shared.get(rank)).staging(stream);
+      return Objects.requireNonNull(shared.get(rank)).staging(collective.stream());
     }
+    int self = collective.group().members().indexOf(world.rank());
     return copies.computeIfAbsent(
-        new Buffer(rank, stream),
+        new Buffer(rank, transfers.at(self, collective).stream()),
         buffer ->
             HostMemory.allocate(
-                owner,
-                Objects.requireNonNull(
-                    Staging.sizes(transfers, buffer.rank()).get(buffer.stream()))));
+                owner, Staging.bytes(transfers, world.rank(), buffer.stream(), buffer.rank())));
   }
 
   @Override

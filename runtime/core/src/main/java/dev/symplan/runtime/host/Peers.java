@@ -18,6 +18,8 @@ interface Peers {
   /**
    * {@return the memory in which this process sees a rank's buffer of a {@link Variant#NCCL}
    * collective}
+   *
+   * @param collective as that rank has it
    */
   MemorySegment staging(int rank, Collective collective);
 

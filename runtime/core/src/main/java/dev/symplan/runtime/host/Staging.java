@@ -25,15 +25,30 @@ final class Staging {
     return of(transfers, rank)
         .collect(
             ImmutableSortedMap.toImmutableSortedMap(
-                Comparator.naturalOrder(),
-                Collective::stream,
-                collective -> begin(collective, collective.operands().size()),
-                Math::max));
+                Comparator.naturalOrder(), Collective::stream, Staging::bytes, Math::max));
+  }
+
+  /**
+   * {@return the bytes for what a peer stages in the collectives that a rank runs on one of its own
+   * streams} The peer may run the same collectives on other streams.
+   */
+  static long bytes(Transfers transfers, int rank, StreamKind stream, int peer) {
+    return of(transfers, rank)
+        .filter(collective -> collective.stream() == stream)
+        .filter(collective -> collective.group().members().contains(peer))
+        .map(collective -> transfers.at(collective.group().members().indexOf(peer), collective))
+        .mapToLong(Staging::bytes)
+        .max()
+        .orElse(0);
   }
 
   private static Stream<Collective> of(Transfers transfers, int rank) {
     return transfers.ofRank(rank).stream()
         .filter(collective -> collective.variant() == Variant.NCCL);
+  }
+
+  private static long bytes(Collective collective) {
+    return begin(collective, collective.operands().size());
   }
 
   /** {@return where a tensor begins among the staged operands of a collective} */
