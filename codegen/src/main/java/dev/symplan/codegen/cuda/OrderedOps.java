@@ -112,11 +112,12 @@ final class OrderedOps {
       place = new ArrayList<>(row);
       place.set(last, kernel.value(sorter, row));
     }
-    kernel.line("const double x = (double)%s;".formatted(kernel.value(self, kernel.indices())));
+    var type = comparedIn(self.type().dtype(), sorted.type().dtype());
+    kernel.line("const %1$s x = (%1$s)%2$s;".formatted(type, kernel.value(self, kernel.indices())));
     kernel.line("long long low = 0, high = %s;".formatted(sorted.type().size(last)));
     kernel.line("while (low < high) {");
     kernel.line("  const long long half = (low + high) / 2;");
-    kernel.line("  const double y = (double)%s;".formatted(kernel.value(sorted, place)));
+    kernel.line("  const %1$s y = (%1$s)%2$s;".formatted(type, kernel.value(sorted, place)));
     kernel.line("  if (%s) {".formatted(isRight(op) ? "!(y > x)" : "!(y >= x || y != y)"));
     kernel.line("    low = half + 1;");
     kernel.line("  } else {");
@@ -125,6 +126,13 @@ final class OrderedOps {
     kernel.line("}");
     kernel.set(result, kernel.indices(), "low");
     op.launch(kernel, result.type().sizes());
+  }
+
+  /** Integers in 64 bits: a double does not hold all of them. */
+  private static String comparedIn(DType a, DType b) {
+    return a.isFloat() || b.isFloat()
+        ? "double"
+        : CTypes.computed(a == DType.U64 || b == DType.U64 ? DType.U64 : DType.I64);
   }
 
   private static void check(PositionOps op, TensorRef index, long size) {

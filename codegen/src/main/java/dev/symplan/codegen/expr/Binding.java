@@ -278,11 +278,29 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
     }
 
     private Expr applied(Primitive primitive, ImmutableList<Expr> args) {
-      var apply = new Expr.Apply(primitive, args);
+      return isUnsigned()
+          ? constantParts(UnsignedForm.of(primitive, args))
+          : constantOr(new Expr.Apply(primitive, args));
+    }
+
+    private boolean isUnsigned() {
+      return !type.isFloat() && call.dtypes().contains(DType.U64);
+    }
+
+    private Expr constantParts(Expr expr) {
+      return expr instanceof Expr.Apply(var primitive, var args)
+          ? constantOr(
+              new Expr.Apply(
+                  primitive,
+                  args.stream().map(this::constantParts).collect(ImmutableList.toImmutableList())))
+          : expr;
+    }
+
+    private Expr constantOr(Expr.Apply apply) {
       boolean constant =
-          !(primitive instanceof FloatFunction && !type.isFloat())
-              && args.stream().allMatch(arg -> truth(arg).isPresent())
-              && !primitive.isByRow();
+          !(apply.primitive() instanceof FloatFunction && !type.isFloat())
+              && apply.args().stream().allMatch(arg -> truth(arg).isPresent())
+              && !apply.primitive().isByRow();
       return constant ? Blocks.fold(apply, type) : apply;
     }
 

@@ -4,6 +4,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -42,6 +43,15 @@ final class AlongDim {
     long[] loadLongs() {
       var values = new long[size];
       Elements.load(tensor.memory(), offset, step, tensor.dtype(), values, size);
+      return values;
+    }
+
+    /** {@return numbers that are in the order of the integers, whether these have a sign or not} */
+    long[] loadOrdered() {
+      var values = loadLongs();
+      if (dtype() == DType.U64) {
+        Arrays.setAll(values, i -> values[i] ^ Long.MIN_VALUE);
+      }
       return values;
     }
 

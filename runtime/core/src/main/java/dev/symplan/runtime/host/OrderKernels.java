@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
+import java.util.function.IntPredicate;
 
 /** Sorting and searching along a dimension. Sorting is stable; NaN comes after all numbers. */
 final class OrderKernels {
@@ -56,9 +57,8 @@ final class OrderKernels {
       }
       comparator = Comparator.comparingDouble(i -> values[i]);
     } else {
-      var values = row.loadLongs();
-      long flip = row.dtype() == DType.U64 ? Long.MIN_VALUE : 0;
-      comparator = Comparator.comparingLong(i -> values[i] ^ flip);
+      var values = row.loadOrdered();
+      comparator = Comparator.comparingLong(i -> values[i]);
     }
     Arrays.sort(order, descending ? comparator.reversed() : comparator);
     return order;
@@ -137,37 +137,52 @@ final class OrderKernels {
     var tensors = new ArrayList<HostTensor>(operands);
     tensors.addAll(sorter);
     int dim = operands.getFirst().type().rank() - 1;
+    var types = operands.stream().limit(2).map(HostTensor::dtype).toList();
+    boolean floats = types.stream().anyMatch(DType::isFloat);
+    long flip = types.contains(DType.U64) ? Long.MIN_VALUE : 0;
     AlongDim.forEach(
         dim,
         tensors,
         rows -> {
-          var sorted = rows[0].load();
+          var order = new int[rows[0].size()];
+          Arrays.setAll(order, i -> i);
           if (!sorter.isEmpty()) {
-            var unsorted = sorted.clone();
             var positions = rows[3].loadLongs();
             Arrays.setAll(
-                sorted,
-                i -> unsorted[(int) IndexedElements.check(positions[i], unsorted.length, dim)]);
+                order, i -> (int) IndexedElements.check(positions[i], positions.length, dim));
           }
-          var values = rows[1].load();
-          var found = new long[values.length];
-          for (int i = 0; i < values.length; i++) {
-            found[i] = position(sorted, values[i], right);
+          var found = new long[rows[1].size()];
+          if (floats) {
+            var sorted = rows[0].load();
+            var values = rows[1].load();
+            Arrays.setAll(
+                found, i -> position(order, at -> isBefore(sorted[at], values[i], right)));
+          } else {
+            var sorted = rows[0].loadLongs();
+            var values = rows[1].loadLongs();
+            Arrays.setAll(
+                found,
+                i -> position(order, at -> isBefore(sorted[at] ^ flip, values[i] ^ flip, right)));
           }
           rows[2].store(found);
         });
   }
 
-  private static int position(double[] sorted, double value, boolean right) {
+  private static boolean isBefore(double sorted, double value, boolean right) {
+    return right ? !(sorted > value) : !(sorted >= value || Double.isNaN(sorted));
+  }
+
+  private static boolean isBefore(long sorted, long value, boolean right) {
+    return right ? sorted <= value : sorted < value;
+  }
+
+  /** {@return how many of the first ones are before a value} */
+  private static int position(int[] order, IntPredicate before) {
     int low = 0;
-    int high = sorted.length;
+    int high = order.length;
     while (low < high) {
       int middle = (low + high) >>> 1;
-      boolean before =
-          right
-              ? !(sorted[middle] > value)
-              : !(sorted[middle] >= value || Double.isNaN(sorted[middle]));
-      if (before) {
+      if (before.test(order[middle])) {
         low = middle + 1;
       } else {
         high = middle;

@@ -54,20 +54,37 @@ final class ScanKernels {
         dim(call),
         List.of(self, call.result(0), call.result(1)),
         rows -> {
-          var values = rows[0].load();
-          var indices = new long[values.length];
-          int best = 0;
-          for (int i = 0; i < values.length; i++) {
-            boolean better =
-                Double.isNaN(values[i])
-                    || (largest ? values[i] >= values[best] : values[i] <= values[best]);
-            best = better ? i : best;
-            indices[i] = best;
-          }
-          for (int i = 0; i < values.length; i++) {
+          var indices =
+              self.dtype().isFloat()
+                  ? bestSoFar(rows[0].load(), largest)
+                  : bestSoFar(rows[0].loadOrdered(), largest);
+          for (int i = 0; i < indices.length; i++) {
             rows[1].copy(i, rows[0], indices[i]);
           }
           rows[2].store(indices);
         });
+  }
+
+  private static long[] bestSoFar(double[] values, boolean largest) {
+    var indices = new long[values.length];
+    int best = 0;
+    for (int i = 0; i < values.length; i++) {
+      boolean better =
+          Double.isNaN(values[i])
+              || (largest ? values[i] >= values[best] : values[i] <= values[best]);
+      best = better ? i : best;
+      indices[i] = best;
+    }
+    return indices;
+  }
+
+  private static long[] bestSoFar(long[] values, boolean largest) {
+    var indices = new long[values.length];
+    int best = 0;
+    for (int i = 0; i < values.length; i++) {
+      best = (largest ? values[i] >= values[best] : values[i] <= values[best]) ? i : best;
+      indices[i] = best;
+    }
+    return indices;
   }
 }

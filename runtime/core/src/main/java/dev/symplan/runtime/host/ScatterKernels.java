@@ -39,18 +39,22 @@ final class ScatterKernels {
       };
     }
 
-    long apply(long a, long b) {
+    long apply(long a, long b, boolean unsigned) {
       return switch (this) {
         case SET -> b;
         case ADD, MEAN -> a + b;
         case MULTIPLY -> a * b;
-        case MAX -> Math.max(a, b);
-        case MIN -> Math.min(a, b);
+        case MAX -> compare(a, b, unsigned) < 0 ? b : a;
+        case MIN -> compare(a, b, unsigned) > 0 ? b : a;
       };
     }
   }
 
   private ScatterKernels() {}
+
+  private static int compare(long a, long b, boolean unsigned) {
+    return unsigned ? Long.compareUnsigned(a, b) : Long.compare(a, b);
+  }
 
   static ImmutableMap<String, HostKernel> table() {
     return ImmutableMap.<String, HostKernel>builder()
@@ -138,7 +142,8 @@ final class ScatterKernels {
             rows[2].store(values);
           } else {
             var values = rows[2].loadLongs();
-            scatter(indices, rows[1].loadLongs(), values, combine, withSelf);
+            boolean unsigned = target.dtype() == DType.U64;
+            scatter(indices, rows[1].loadLongs(), values, combine, withSelf, unsigned);
             rows[2].store(values);
           }
         });
@@ -157,14 +162,15 @@ final class ScatterKernels {
   }
 
   private static void scatter(
-      long[] indices, long[] from, long[] to, Combine combine, boolean withSelf) {
+      long[] indices, long[] from, long[] to, Combine combine, boolean withSelf, boolean unsigned) {
     var counts = new long[to.length];
     for (int i = 0; i < indices.length; i++) {
       int at = (int) indices[i];
-      to[at] = counts[at]++ == 0 && !withSelf ? from[i] : combine.apply(to[at], from[i]);
+      to[at] = counts[at]++ == 0 && !withSelf ? from[i] : combine.apply(to[at], from[i], unsigned);
     }
     for (int i = 0; combine == Combine.MEAN && i < to.length; i++) {
-      to[i] = Math.floorDiv(to[i], Math.max(1, counts[i] + (withSelf ? 1 : 0)));
+      long count = Math.max(1, counts[i] + (withSelf ? 1 : 0));
+      to[i] = unsigned ? Long.divideUnsigned(to[i], count) : Math.floorDiv(to[i], count);
     }
   }
 

@@ -500,8 +500,40 @@ final class LocalPrograms {
   }
 
   /** Of numbers that are not the same in all types. */
+  /** Of 64 bits, with a sign and without one; a double does not hold them. */
+  private static String wideIntegers() {
+    return program(
+        "x: i64[300], y: i64[300], n: i64[300]",
+        "a = aten::mul.Scalar(x, 4611686018427387905)",
+        "b = aten::mul.Scalar(y, 4611686018427387907)",
+        "u = prims::convert_element_type(a, torch.uint64)",
+        "v = prims::convert_element_type(b, torch.uint64)",
+        "i = aten::remainder.Scalar(n, 64)",
+        "by = prims::convert_element_type(i, torch.uint64)",
+        "lt = aten::lt.Tensor(u, v)",
+        "ge = aten::ge.Tensor(u, v)",
+        "most = aten::maximum(u, v)",
+        "least = aten::minimum(u, v)",
+        "w = aten::bitwise_or.Scalar(v, 1)",
+        "quotient = aten::div.Tensor_mode(u, w, rounding_mode=\"floor\")",
+        "rest = aten::remainder.Tensor(u, w)",
+        "shifted = aten::bitwise_right_shift.Tensor(u, by)",
+        "power = aten::pow.Tensor_Tensor(u, v)",
+        "absolute = aten::abs(u)",
+        "all_most = aten::amax(u, [0])",
+        "all_least = aten::amin(u, [0])",
+        "where_most = aten::argmax(u)",
+        "c, d = aten::sort.stable(u, stable=True)",
+        "found = aten::searchsorted.Tensor(c, v)",
+        "so_far, where = aten::cummax(u, 0)",
+        "e, f = aten::sort.stable(a, stable=True)",
+        "g = aten::searchsorted.Tensor(e, b)",
+        "h, j = aten::cummin(a, 0)");
+  }
+
   static List<String> comparisons() {
     var texts = new ArrayList<String>();
+    texts.add(wideIntegers());
     for (var dtype : List.of("f16", "bf16", "f32", "f64")) {
       var lines = new ArrayList<String>();
       for (var op : List.of("eq", "ne", "lt", "le", "gt", "ge")) {
