@@ -28,14 +28,22 @@ final class SearchOps {
                 """
                 aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor
                 """,
-                call -> {
-                  long bins = call.integer("bins");
-                  if (bins <= 0) {
-                    throw new OpTypeException("bins is %s, but must be positive".formatted(bins));
-                  }
-                  return OpResult.fresh(call.tensor("self").dtype(), ImmutableLongArray.of(bins));
-                }))
+                SearchOps::counted))
         .flatMap(specs -> specs);
+  }
+
+  private static OpResult counted(OpCall call) {
+    long bins = call.integer("bins");
+    if (bins <= 0) {
+      throw new OpTypeException("bins is %s, but must be positive".formatted(bins));
+    }
+    var min = call.arg("min").number().map(Number::doubleValue);
+    var max = call.arg("max").number().map(Number::doubleValue);
+    if (min.isPresent() && max.isPresent() && min.get() > max.get()) {
+      throw new OpTypeException(
+          "'max' must be at least %s, but is %s".formatted(min.get(), max.get()));
+    }
+    return OpResult.fresh(call.tensor("self").dtype(), ImmutableLongArray.of(bins));
   }
 
   private static OpResult bucketed(OpCall call) {

@@ -64,6 +64,7 @@ class RuleErrorsTest {
         "aten::randint(0, [2])                 | 'high' must be above 0, but is 0",
         "aten::randint.low(3, 3, [2])          | 'high' must be above 3, but is 3",
         "aten::randint_like.low_dtype(x, 5, 3) | 'high' must be above 5, but is 3",
+        "aten::histc(x, 4, 5, 1)               | 'max' must be at least 5.0, but is 1.0",
         "aten::bernoulli.p(x, 1.5)             | 'p' must be between 0 and 1, but is 1.5",
         "aten::native_dropout(x, -0.1, True)   | 'p' must be between 0 and 1, but is -0.1",
         "aten::native_dropout(x, nan, None)    | 'p' must be between 0 and 1, but is NaN",

@@ -96,8 +96,8 @@ public final class Safetensors {
     long length = all.get(Elements.LONG, 0);
     if (length < 2 || length > MAX_HEADER || length > all.byteSize() - Long.BYTES) {
       throw wrong(
-          "its header should have %s, but %s are left; is the file truncated?"
-              .formatted(Units.count(length, "byte"), all.byteSize() - Long.BYTES));
+          "the length of its header is %s, but %s bytes are left; is the file truncated?"
+              .formatted(Long.toUnsignedString(length), all.byteSize() - Long.BYTES));
     }
     var header = header(all.asSlice(Long.BYTES, length));
     var data = all.asSlice(Long.BYTES + length);

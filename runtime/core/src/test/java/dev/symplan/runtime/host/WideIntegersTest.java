@@ -56,8 +56,7 @@ class WideIntegersTest {
             .flatMap(line -> Arrays.stream(line.substring(0, line.indexOf(" = ")).split(", ")))
             .toList();
     var text =
-        "graph wide(%s) {\n%sreturn %s\n}\n"
-            .formatted(inputs, lines, String.join(", ", names));
+        "graph wide(%s) {\n%sreturn %s\n}\n".formatted(inputs, lines, String.join(", ", names));
     try (var session = Session.open(Programs.plan(text), new HostBackend())) {
       for (int i = 0; i < given.length; i++) {
         var input = session.input(0, i).orElseThrow();

@@ -164,7 +164,8 @@ class SafetensorsTest {
       assertThatThrownBy(() -> Safetensors.read(file))
           .as("length %s", length)
           .isInstanceOf(CompileException.class)
-          .hasMessageContaining("a.safetensors");
+          .hasMessageContaining("a.safetensors")
+          .hasMessageContaining("header is %s, but 8 bytes", Long.toUnsignedString(length));
     }
   }
 
