@@ -12,6 +12,8 @@ import org.jspecify.annotations.Nullable;
 
 /** Makes PyTorch's ops of instructions that compute each element from those at its index. */
 final class Elementwise {
+  private static final String SIGN = "sign";
+
   private static final ImmutableMap<String, String> UNARY =
       ImmutableMap.<String, String>builder()
           .put("abs", "aten::abs")
@@ -29,7 +31,7 @@ final class Elementwise {
           .put("erf", "aten::erf")
           .put("floor", "aten::floor")
           .put("ceil", "aten::ceil")
-          .put("sign", "aten::sign")
+          .put(SIGN, "aten::sign")
           .put("tan", "aten::tan")
           .put("round-nearest-even", "aten::round")
           .put("is-finite", "aten::isfinite")
@@ -70,7 +72,7 @@ final class Elementwise {
   private static final ImmutableSet<String> OF_BITS = ImmutableSet.of("and", "or", "xor", "not");
 
   /** Those of one operand that integers have, too. */
-  private static final ImmutableSet<String> OF_NUMBERS = ImmutableSet.of("abs", "negate", "sign");
+  private static final ImmutableSet<String> OF_NUMBERS = ImmutableSet.of("abs", "negate", SIGN);
 
   private static final ImmutableMap<String, String> COMPARE =
       ImmutableMap.of(
@@ -130,6 +132,9 @@ final class Elementwise {
         }
         if (unary != null && operands.size() == 1) {
           boolean takes = dtype.isFloat() || bits || OF_NUMBERS.contains(instruction.opcode());
+          if (takes && dtype.isFloat() && instruction.opcode().equals(SIGN)) {
+            yield Optional.of(signOfFloat(name, first, shape));
+          }
           yield takes
               ? Optional.of(emitter.fresh(name, shape, unary, ref(first, name)))
               : Optional.empty();
@@ -139,6 +144,14 @@ final class Elementwise {
             : Optional.empty();
       }
     };
+  }
+
+  /** The sign of a NaN is a NaN, and that of -0 is -0; in PyTorch both are 0. */
+  private Value signOfFloat(String name, Bound operand, Array shape) {
+    var of = ref(operand, name);
+    var sign = new Arg.Ref(emitter.op(name + ".sign", "aten::sign", of));
+    var none = emitter.op(name + ".none", "aten::eq.Scalar", sign, new Arg.Int(0));
+    return emitter.fresh(name, shape, "aten::where.self", new Arg.Ref(none), of, sign);
   }
 
   private Optional<Value> binary(

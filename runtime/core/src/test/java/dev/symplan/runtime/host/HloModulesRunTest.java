@@ -518,4 +518,55 @@ class HloModulesRunTest {
     }
     assertThat(changed > 0).isEqualTo(rounds);
   }
+
+  /** The sign of a NaN is a NaN, as XLA has it, and unlike in PyTorch. */
+  @Test
+  void signsOfFloatsKeepNans() {
+    var module =
+        """
+        HloModule m, num_partitions=4
+
+        ENTRY %e (x: f32[32]) -> (f32[32], f32[32]) {
+          %x = f32[32] parameter(0)
+          %none = f32[32] subtract(%x, %x)
+          %nan = f32[32] divide(%none, %none)
+          %a = f32[32] sign(%x)
+          %b = f32[32] sign(%nan)
+          ROOT %t = (f32[32], f32[32]) tuple(%a, %b)
+        }
+        """;
+    var signs = run(module, 0);
+    var nans = run(module, 1);
+    for (int rank = 0; rank < RANKS; rank++) {
+      for (int i = 0; i < 32; i++) {
+        assertThat(signs[rank][i]).isEqualTo(Math.signum(element(rank, 0, i)));
+        assertThat(nans[rank][i]).isNaN();
+      }
+    }
+  }
+
+  /** Bits that come from the left are 0, also where the highest bit is set. */
+  @Test
+  void unsignedNumbersAreShiftedWithoutASign() {
+    var module =
+        """
+        HloModule m, num_partitions=4
+
+        ENTRY %e (x: f32[32]) -> s32[32] {
+          %x = f32[32] parameter(0)
+          %s = s64[32] convert(%x)
+          %u = u64[32] convert(%s)
+          %by = u64[] constant(60)
+          %all = u64[32] broadcast(%by), dimensions={}
+          %high = u64[32] shift-right-logical(%u, %all)
+          ROOT %r = s32[32] convert(%high)
+        }
+        """;
+    var high = run(module, 0);
+    for (int rank = 0; rank < RANKS; rank++) {
+      for (int i = 0; i < 32; i++) {
+        assertThat(high[rank][i]).isEqualTo((long) element(rank, 0, i) >>> 60);
+      }
+    }
+  }
 }
