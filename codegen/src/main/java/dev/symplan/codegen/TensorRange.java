@@ -24,7 +24,7 @@ public record TensorRange(long offset, long bytes, Rows rows) {
     return whole(moved(collective, tensor, true));
   }
 
-  /** All elements of a tensor: rows if they are no run of memory. */
+  /** All elements of a tensor: rows if they are not one run of memory. */
   static TensorRange whole(TensorType type) {
     return part(type, 0, type.bytes());
   }

@@ -281,8 +281,8 @@ public record TensorType(
   }
 
   /**
-   * {@return the rows that the elements lie in, in their order, if they are no run of memory; empty
-   * if two elements have the same offset}
+   * {@return the rows that the elements lie in, in their order, if they are not one run of memory;
+   * empty if two elements have the same offset}
    */
   public Optional<Rows> rowsApart() {
     if (numel() == 0 || isContiguous() || !liesApart()) {

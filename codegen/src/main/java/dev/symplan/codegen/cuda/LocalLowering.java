@@ -402,7 +402,7 @@ final class LocalLowering {
       }
       case "aten::stack" -> stack();
       case "aten::reshape", "aten::reshape_as", "aten::flatten.using_ints" -> {
-        // One that is a view is no instruction; the others make contiguous tensors.
+        // One that is a view is not an instruction; the others make contiguous tensors.
         var self = arguments.tensor("self");
         copy(self, at(arguments.result(), self.type().contiguous()));
       }

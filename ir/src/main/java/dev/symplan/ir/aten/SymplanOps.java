@@ -124,14 +124,14 @@ final class SymplanOps {
 
   private static List<OpResult> awaitCopy(OpCall call) {
     if (!areCopies(call.tensor("source"), call.tensor("copy"))) {
-      throw new OpTypeException("copy is no copy of source in the other memory");
+      throw new OpTypeException("copy is not a copy of source in the other memory");
     }
     return List.of();
   }
 
   private static OpResult offloadInto(OpCall call) {
     if (!areCopies(within(call, false), call.tensor("host"))) {
-      throw new OpTypeException("host is no tensor in the host's memory with the sizes of self");
+      throw new OpTypeException("host is not a tensor in the host's memory with the sizes of self");
     }
     var host = call.value("host");
     return ViewOps.whole(host).withType(host.type());

@@ -147,7 +147,7 @@ public final class Cuts {
     return count;
   }
 
-  /** {@return how many of some outputs, from the first one on, are no later inputs} */
+  /** {@return how many of some outputs, from the first one on, are not later inputs} */
   private static int outputsWithin(List<Graph> versions, int inputs, int outputs) {
     int count = outputs;
     for (var graph : versions) {

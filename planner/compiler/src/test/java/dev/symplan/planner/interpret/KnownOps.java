@@ -18,7 +18,7 @@ final class KnownOps {
 
   private KnownOps() {}
 
-  /** Carries out an op that is no collective. Its results have their places. */
+  /** Carries out an op that is not a collective. Its results have their places. */
   static void carryOut(Op op, Rank rank, Random order) {
     switch (op.def().name().toString()) {
       // The copy that it waits for has written all.

@@ -366,7 +366,7 @@ final class PlannedRank extends Rank {
 
   /**
    * {@return an operand's bytes as they lie, on this rank or as a peer finds them; in the order of
-   * the elements where they are no run, and the result does not lie like them}
+   * the elements where they are not one run, and the result does not lie like them}
    *
    * @param spec the variant that moves them
    */

@@ -65,7 +65,7 @@ class JoinSlicesTest {
         .doesNotContain("aten::cat");
   }
 
-  /** A bool plus the number 0 is no bool. */
+  /** A bool plus the number 0 is not a bool. */
   @Test
   void boolsAreLeft() {
     var text = TEXT.replace("bf16", "b8").replace("torch.bfloat16", "torch.bool");

@@ -277,7 +277,7 @@ final class GraphModel {
     var name = op.def().name();
     var text = new StringBuilder();
     if (hasSlices(op)) {
-      // Where the slices lie is no matter of what is done to them.
+      // Where the slices lie does not depend on what is done to them.
       var call = op.collective().orElseThrow();
       text.append(call.kind()).append(call.group()).append(call.reduceOp());
       text.append(call.inputSplits()).append(call.outputSplits());

@@ -90,7 +90,7 @@ class HostInputRulesTest {
   @Test
   void whatIsChangedGoesBackToItsInput() {
     assertThat(wrongWith(PLAN, op(PLAN, "m_stored"), 1, value(PLAN, "w")))
-        .anyMatch(text -> text.contains("writes over the input w, of which m_back_1 is no copy"))
+        .anyMatch(text -> text.contains("writes over the input w, of which m_back_1 is not a copy"))
         .anyMatch(
             text ->
                 text.contains(

@@ -92,7 +92,10 @@ public final class PlanMutator {
     this.rank = plan.rankPlans().get(index);
   }
 
-  /** {@return the plan changed; empty if it has nothing of this kind, or the change is no plan} */
+  /**
+   * {@return the plan changed; empty if it has nothing of this kind, or the change does not give a
+   * plan}
+   */
   public static Optional<Plan> mutate(Plan plan, Kind kind, Random random) {
     try {
       return new PlanMutator(plan, random).apply(kind).map(changed -> PlanEdits.of(changed).plan());

@@ -102,11 +102,13 @@ class SetupRulesTest {
     var plan = PlanEdits.of(table()).steps(steps -> Collections.swap(steps, 2, 3)).restated();
     assertThat(first(plan, Rule.SETUP).message())
         .isEqualTo(
-            "step 2 (aten::mm → a) is no part of what runs once, but runs before the end of that");
+            "step 2 (aten::mm → a) does not belong to the setup, which runs once, but stands before"
+                + " its end");
     var late = PlanEdits.of(table()).steps(steps -> Collections.swap(steps, 1, 2)).restated();
     assertThat(first(late, Rule.SETUP).message())
         .isEqualTo(
-            "step 2 (aten::mm → s) is part of what runs once, but runs after the end of that");
+            "step 2 (aten::mm → s) belongs to the setup, which runs once, but stands after its"
+                + " end");
   }
 
   @Test

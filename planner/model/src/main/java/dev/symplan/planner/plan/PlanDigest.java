@@ -133,7 +133,7 @@ public final class PlanDigest {
             SliceDims.rows(op.result().tensor(), dims.result()));
   }
 
-  /** Empty if no operand is rows that are no run of memory. */
+  /** Empty if every operand is one run of memory. */
   private static String rowsApart(RankPlan plan, CollectivePlan collective) {
     return plan.graph().ops().get(collective.op()).collective().orElseThrow().operands().stream()
         .flatMap(operand -> operand.tensor().rowsApart().stream())

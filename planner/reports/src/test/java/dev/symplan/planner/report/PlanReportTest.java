@@ -99,7 +99,7 @@ class PlanReportTest {
         .flatMap(sample -> Stream.of(Format.values()).map(f -> Arguments.of(sample, f)));
   }
 
-  /** A step that may make ranks drift apart is no advice, however fast. */
+  /** A step that may make ranks drift apart is not advised, however fast. */
   @Test
   void advisesNothingThatTheRanksBitsPayFor() {
     var curve =

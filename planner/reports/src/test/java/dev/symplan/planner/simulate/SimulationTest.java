@@ -216,7 +216,7 @@ class SimulationTest {
   }
 
   /**
-   * The small collective takes no SMs from the large one, as a kernel does: it is no local work.
+   * The small collective takes no SMs from the large one, as a kernel does: it is not local work.
    */
   @Test
   void onlyKernelsSlowCollectivesDown() {

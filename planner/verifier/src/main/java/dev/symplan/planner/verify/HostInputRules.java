@@ -117,7 +117,7 @@ final class HostInputRules {
     if (isInput(to)) {
       if (inputOf.getOrDefault(from, from) != to || isInput(from)) {
         wrong(
-            "%s writes over the input %s, of which %s is no copy"
+            "%s writes over the input %s, of which %s is not a copy"
                 .formatted(facts.words.text(index), facts.storage(to).name(), source.name()));
       }
       held.put(to, held.getOrDefault(from, GIVEN));

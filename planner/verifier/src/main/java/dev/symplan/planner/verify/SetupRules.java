@@ -108,10 +108,10 @@ final class SetupRules {
               Rule.SETUP,
               facts.rank(),
               step,
-              "%s is %s of what runs once, but runs %s the end of that"
+              "%s %s the setup, which runs once, but stands %s its end"
                   .formatted(
                       facts.words.stepText(step),
-                      op < end ? "part" : "no part",
+                      op < end ? "belongs to" : "does not belong to",
                       ended ? "after" : "before"),
               List.of());
         }

@@ -858,7 +858,7 @@ final class LocalPrograms {
             "x: f16[150, 200], w: f16[2, 200, 136]",
             "o = aten::arange.start_step(70, 150, 70, dtype=torch.int32)",
             "a = aten::_grouped_mm(x, w, o)"),
-        // Many rows in each group, in all forms; what is behind the last one is no number.
+        // Many rows in each group, in all forms; rows after the last group are undefined.
         program(
             "s: bf16[282, 264], u: bf16[282, 136], w: bf16[2, 264, 136]",
             "o = aten::arange.start_step(141, 283, 141, dtype=torch.int32)",

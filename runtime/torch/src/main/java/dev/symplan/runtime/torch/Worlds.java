@@ -27,7 +27,7 @@ final class Worlds implements AutoCloseable {
     return task.apply(joined);
   }
 
-  /** Signs off, so that the end of this process is no failure of the others. */
+  /** Signs off, so that the others do not fail when this process ends. */
   @Override
   public synchronized void close() {
     left = true;

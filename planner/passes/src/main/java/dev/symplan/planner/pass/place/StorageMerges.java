@@ -22,7 +22,7 @@ final class StorageMerges {
   /** The bytes of a shard, or of a row. */
   private final long[] stride;
 
-  /** From one row of a piece to the next, in bytes; 0 for what is no piece in rows. */
+  /** From one row of a piece to the next, in bytes; 0 if it is not a piece in rows. */
   private final long[] pitch;
 
   private StorageMerges(

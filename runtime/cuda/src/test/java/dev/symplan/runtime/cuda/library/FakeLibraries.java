@@ -43,7 +43,7 @@ final class FakeLibraries {
         "int cublasGetProperty(int p, int* v) { *v = p == 0 ? 13 : p; return 0; }");
   }
 
-  /** A file that is there and is no library. */
+  /** A file that exists but is not a library. */
   static void damaged(Path folder, String soname) throws IOException {
     Files.writeString(
         folder.resolve(soname), "this is not a library, though it has the name of one");
