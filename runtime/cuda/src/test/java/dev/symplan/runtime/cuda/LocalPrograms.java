@@ -57,7 +57,7 @@ final class LocalPrograms {
 
   /** {@return the results of a session, to compare another with} */
   static List<Optional<HostTensor>> outputs(Session session, int rank) {
-    return IntStream.range(0, session.outputCount())
+    return IntStream.range(0, session.outputCount(rank))
         .mapToObj(i -> session.output(rank, i))
         .toList();
   }
