@@ -7,12 +7,14 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.joint.ProgramGraph;
+import dev.symplan.ir.testkit.LeastMemory;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.Rewrite;
 import java.util.List;
 import java.util.OptionalLong;
 import org.junit.jupiter.api.Test;
@@ -193,6 +195,37 @@ class FoldConstantsTest {
     assertThat(setup(plan(body, OPTIONS))).isNotEmpty();
     assertThat(setup(plan(body, OPTIONS.withMemoryLimit(OptionalLong.of(1 << 30))))).isEmpty();
     assertThat(setup(plan(body, OPTIONS.withFoldConstants(false)))).isEmpty();
+  }
+
+  /** The setup has no copies between device and host. */
+  @Test
+  void whatTheSetupReadsAndMakesStaysOnTheDevice() {
+    var body =
+        """
+          b = prims::convert_element_type(v, torch.float64)
+          p = aten::mm(x, x)
+          q = aten::mm(p, p)
+          r = aten::mm(q, p)
+          h = prims::convert_element_type(r, torch.float64)
+          y = aten::mm(h, b)
+          t = aten::sum(v)
+          z = aten::mul.Tensor(y, t)
+          return z
+        """;
+    var folding = OPTIONS.withFoldWeights(ImmutableSet.of("v"));
+    var least = LeastMemory.of(bytes -> plan(body, limited(folding, bytes)));
+    assertThat(least).isPresent();
+    var plan = plan(body, limited(folding, least.getAsLong()));
+    assertThat(setup(plan)).contains("b");
+    assertThat(plan.rewrites())
+        .filteredOn(rewrite -> rewrite.action() == Rewrite.Action.OFFLOADED)
+        .flatExtracting(Rewrite::members)
+        .extracting(Rewrite.Member::name)
+        .doesNotContain("v", "b");
+  }
+
+  private static CompileOptions limited(CompileOptions options, long bytes) {
+    return options.withMemoryLimit(OptionalLong.of(bytes));
   }
 
   @Test

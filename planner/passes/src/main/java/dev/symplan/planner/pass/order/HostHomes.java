@@ -32,8 +32,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Stays where it is: an input in the caller's memory or that peers must reach, as the caller
  * wants it, or whose elements overlap or have gaps between them; what an output shows, what ops
- * without a rule may hold, what gives views of others their sizes; and what collectives use where
- * not all ranks run the same ops.
+ * without a rule may hold, what gives views of others their sizes; what the setup reads; and what
+ * collectives use where not all ranks run the same ops.
  */
 final class HostHomes {
   /**
@@ -112,6 +112,7 @@ final class HostHomes {
     int id = storage.id();
     return storage.bytes() >= Alignment.BYTES
         && !view.units.escapes(id)
+        && !view.isOfSetup(id)
         && view.aliases.families().isAlone(id)
         && (storage.isInput() ? mayMove(storage.value()) : view.home(storage).isPresent());
   }

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
@@ -11,6 +12,7 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Optional;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** A graph, the point at which the most is live, and what waits there to be used again. */
 final class PeakView {
@@ -44,6 +46,9 @@ final class PeakView {
   /** Storages that move to the host's memory already, or come from there. */
   private final BitSet copied = new BitSet();
 
+  /** Storages that the setup makes or reads: it runs once, without copies of them. */
+  private final BitSet ofSetup = new BitSet();
+
   PeakView(Analyses own) {
     this.own = own;
     this.ops = own.graph().ops();
@@ -68,6 +73,7 @@ final class PeakView {
         op.results().forEach(value -> copied.set(aliases.id(value)));
       }
     }
+    ops.subList(0, Math.max(0, ProgramGraph.setupEnd(own.graph()))).forEach(this::addToSetup);
     this.writers = IntStream.range(0, ops.size()).filter(i -> mayWrite(ops.get(i))).toArray();
   }
 
@@ -81,6 +87,18 @@ final class PeakView {
         }
       }
     }
+  }
+
+  private void addToSetup(Op op) {
+    Stream.concat(op.operands().stream(), op.results().stream())
+        .mapToInt(aliases::id)
+        .filter(id -> id >= 0)
+        .forEach(ofSetup::set);
+  }
+
+  /** {@return whether the setup makes or reads a storage, which stays where it is then} */
+  boolean isOfSetup(int storage) {
+    return ofSetup.get(storage);
   }
 
   private boolean isDonated(Aliases.Storage storage) {
@@ -169,6 +187,7 @@ final class PeakView {
         || maker >= profile.at()
         || units.escapes(id)
         || copied.get(id)
+        || ofSetup.get(id)
         || !aliases.families().isAlone(id)) {
       return Optional.empty();
     }
