@@ -291,7 +291,7 @@ final class PlannedRun implements GraphModel.Memory {
         case Step.Compute(int op) -> {
           require(
               rank.graph().ops().get(op).def().collective().isEmpty(), "nobody else takes part");
-          if (BorderOracle.isBorder(rank.graph().ops().get(op))) {
+          if (rank.graph().ops().get(op).def().has(OpTrait.BORDER)) {
             fill(op);
           }
           compute(op);
@@ -325,11 +325,12 @@ final class PlannedRun implements GraphModel.Memory {
     }
   }
 
-  /** The caller may fill what a graph of the program takes when that is to begin. */
+  /** The caller may fill what a graph of the program takes when that is to begin, in any run. */
   private void fill(int border) {
     var ops = rank.graph().ops();
     var inputs = rank.graph().inputs();
-    int from = (int) ops.get(border).call().integer("inputs");
+    boolean first = !BorderOracle.isBorder(ops.get(border));
+    int from = first ? 0 : (int) ops.get(border).call().integer("inputs");
     int to = inputs.size();
     for (int op = ops.size() - 1; op > border; op--) {
       if (BorderOracle.isBorder(ops.get(op))) {

@@ -83,6 +83,17 @@ class SetupRulesTest {
     assertThat(first(plan, Rule.OVERWRITTEN).message()).contains("finds s at").contains("wrote c");
   }
 
+  /** The caller fills it again before each run, even if nothing reads it. */
+  @Test
+  void somethingThatTheCallerGivesAwayInTheirMemory() {
+    var given = TABLE.replace("w: f32[64, 64])", "w: f32[64, 64], u: f32[64, 64] @donated)");
+    var plan = compile(given);
+    assertThat(PlanVerifier.verify(plan)).isEmpty();
+    assertThat(first(PlanEdits.of(plan).over("u", "s").plan(), Rule.OVERWRITTEN).message())
+        .contains("reads u at")
+        .contains("wrote s");
+  }
+
   @Test
   void lifeThatEndsWithTheRun() {
     var plan = PlanEdits.of(table()).buffer("s", b -> PlanEdits.lives(b, 1, 4)).plan();

@@ -61,7 +61,7 @@ final class AliasModel {
   /** The op that ends the setup; -1 if the plan has none. */
   int setupEnd = -1;
 
-  /** By border, the inputs of the graph after it. */
+  /** By border, or the end of the setup, the inputs of the graph after it. */
   private final Map<Integer, ImmutableList<Value>> taken = new HashMap<>();
 
   private final BitSet workspaces = new BitSet();
@@ -136,7 +136,8 @@ final class AliasModel {
 
   /**
    * A border counts as a reader of what the graph after it takes: the caller may fill that before
-   * the program begins, or just before the graph does.
+   * the program begins, or just before the graph does. So does the end of the setup, as each later
+   * run begins there.
    */
   private void findBorders() {
     var graph = plan.graph();
@@ -145,6 +146,7 @@ final class AliasModel {
       var op = graph.ops().get(i);
       if (op.def().has(OpTrait.SETUP_END)) {
         setupEnd = i;
+        taken.put(i, graph.inputs().subList(0, end));
       } else if (op.def().has(OpTrait.BORDER) && op.arg("inputs") instanceof Arg.Int(long inputs)) {
         int begin = (int) Math.clamp(inputs, 0, end);
         taken.put(i, graph.inputs().subList(begin, end));

@@ -64,8 +64,9 @@ public final class Liveness {
     int k = 0;
     var ops = graph.graph().ops();
     for (var part : ProgramGraph.allOf(graph.graph())) {
-      if (part.firstOp() > 0 && ProgramGraph.isBorder(ops.get(part.firstOp() - 1))) {
-        // The caller may fill inputs when their graph is to begin.
+      if (part.firstOp() > 0) {
+        // The caller may fill inputs when their graph is to begin, and what the setup made is
+        // there.
         int border = schedule.stepOfOp().get(part.firstOp() - 1);
         graph
             .graph()
