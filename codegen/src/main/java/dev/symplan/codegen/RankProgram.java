@@ -2,9 +2,14 @@ package dev.symplan.codegen;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.ImmutableSetMultimap;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
+import java.util.function.Function;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -34,37 +39,62 @@ public record RankProgram(
    */
   public record Buffer(ArenaKind arena, int index, long offset, long bytes) {}
 
+  private record Memory(ArenaKind arena, int index) {
+    static Memory of(TensorRef ref) {
+      return new Memory(ref.arena(), ref.index());
+    }
+  }
+
   /**
-   * {@return the inputs in the caller's memory that instructions may write into, by their
-   * positions} An op with an effect counts as if it wrote all its arguments.
+   * {@return the inputs that instructions may write into, by their positions} An op that may do
+   * anything may write all its arguments. A donated input does not count: it is not kept.
    */
   public ImmutableSet<Integer> writtenInputs() {
-    return instructions.stream()
-        .flatMap(RankProgram::written)
-        .filter(ref -> ref.arena() == ArenaKind.EXTERNAL_INPUT)
-        .map(TensorRef::index)
+    var written =
+        instructions.stream()
+            .flatMap(RankProgram::written)
+            .distinct()
+            .collect(ImmutableSetMultimap.toImmutableSetMultimap(Memory::of, Function.identity()));
+    return IntStream.range(0, inputs.size())
+        .filter(
+            i ->
+                inputs
+                    .get(i)
+                    .filter(input -> input.type().space() != MemorySpace.DONATED)
+                    .filter(
+                        input -> written.get(Memory.of(input)).stream().anyMatch(input::overlaps))
+                    .isPresent())
+        .boxed()
         .collect(ImmutableSet.toImmutableSet());
   }
 
   private static Stream<TensorRef> written(Instruction instruction) {
     return switch (instruction) {
       case Instruction.LocalOp op ->
-          op.def().hasEffect() ? op.tensors() : op.results().stream().flatMap(Optional::stream);
+          Stream.concat(
+              writtenArgs(op.def(), op.args()), op.results().stream().flatMap(Optional::stream));
       case Instruction.Fused fused ->
           fused.parts().stream()
               .flatMap(
                   part ->
-                      part.def().hasEffect()
-                          ? Stream.concat(part.args().stream(), part.results().stream())
-                          : part.results().stream())
-              .flatMap(Operand::tensors);
-      case Instruction.Collective collective -> collective.tensors();
+                      Stream.concat(
+                          writtenArgs(part.def(), part.args()),
+                          part.results().stream().flatMap(Operand::tensors)));
+      case Instruction.Collective collective -> collective.results().stream();
       case Instruction.Border _,
           Instruction.SetupEnd _,
           Instruction.RecordEvent _,
           Instruction.AwaitEvent _ ->
           Stream.empty();
     };
+  }
+
+  private static Stream<TensorRef> writtenArgs(OpDef def, ImmutableList<Operand> args) {
+    var params = def.schema().params();
+    return IntStream.range(0, args.size())
+        .filter(i -> def.isUnbounded() || params.get(i).alias().write())
+        .boxed()
+        .flatMap(i -> args.get(i).tensors());
   }
 
   /** {@return the end of the instructions that are executed once; empty if all are in each run} */

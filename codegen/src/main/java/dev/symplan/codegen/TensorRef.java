@@ -33,6 +33,14 @@ public record TensorRef(ArenaKind arena, int index, long offset, TensorType type
     return arena == ArenaKind.LOCAL && index == SCRATCH ? offset + type.storageBytes() : 0;
   }
 
+  /** {@return whether it shares bytes, those of gaps included, with another tensor} */
+  public boolean overlaps(TensorRef other) {
+    return arena == other.arena
+        && index == other.index
+        && offset < other.offset + other.type.storageBytes()
+        && other.offset < offset + type.storageBytes();
+  }
+
   /** {@return a tensor of another type in the same place} */
   public TensorRef with(TensorType other) {
     return new TensorRef(arena, index, offset, other);

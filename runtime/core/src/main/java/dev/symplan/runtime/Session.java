@@ -101,7 +101,8 @@ public interface Session extends AutoCloseable {
 
   /**
    * {@return whether runs may write into memory that the caller {@linkplain #bindInput binds} as
-   * the input} If not, the memory may be read-only, and bound for several ranks.
+   * the input} If not, the memory may be read-only, and bound for several ranks. Nothing of a
+   * donated input is written into the caller's memory.
    */
   boolean mayWriteInput(int rank, int index);
 

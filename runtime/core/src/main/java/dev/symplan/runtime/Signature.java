@@ -26,8 +26,9 @@ public record Signature(ImmutableList<Slot> inputs, ImmutableList<Slot> outputs)
      * all else, and an output into it after all else.
      *
      * @param place where, for example {@code local+0x400}
+     * @param back whether ops may write into an input, so that a run copies it back after all else
      */
-    record Copied(String place) implements Use {}
+    record Copied(String place, boolean back) implements Use {}
 
     /**
      * The output lies in the memory of an input: the caller gives none.
@@ -62,14 +63,16 @@ public record Signature(ImmutableList<Slot> inputs, ImmutableList<Slot> outputs)
   }
 
   static Signature of(RankProgram program) {
+    var written = program.writtenInputs();
     var inputs = ImmutableList.<Slot>builder();
     for (int i = 0; i < program.inputs().size(); i++) {
+      boolean back = written.contains(i);
       var ref = program.inputs().get(i);
       inputs.add(
           slot(
               "input '%s' of rank %s".formatted(program.inputNames().get(i), program.rank()),
               ref,
-              ref.map(r -> r.arena().isExternal() ? new Use.Direct() : copied(r))));
+              ref.map(r -> r.arena().isExternal() ? new Use.Direct() : copied(r, back))));
     }
     var outputs = ImmutableList.<Slot>builder();
     for (int i = 0; i < program.outputs().size(); i++) {
@@ -88,13 +91,13 @@ public record Signature(ImmutableList<Slot> inputs, ImmutableList<Slot> outputs)
     return new Slot(name, ref.map(TensorRef::type), use.orElseGet(Use.Nothing::new));
   }
 
-  private static Use copied(TensorRef ref) {
-    return new Use.Copied(ref.address());
+  private static Use copied(TensorRef ref, boolean back) {
+    return new Use.Copied(ref.address(), back);
   }
 
   private static Use useOfOutput(TensorRef ref, int index) {
     return switch (ref.arena()) {
-      case SYMMETRIC, LOCAL, HOST -> copied(ref);
+      case SYMMETRIC, LOCAL, HOST -> copied(ref, false);
       case EXTERNAL_INPUT -> new Use.OfInput(ref.index(), ref.offset());
       case EXTERNAL_OUTPUT ->
           ref.index() == index ? new Use.Direct() : new Use.OfOutput(ref.index(), ref.offset());

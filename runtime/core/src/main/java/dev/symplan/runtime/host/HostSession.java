@@ -235,6 +235,9 @@ final class HostSession extends ExecutableSession {
           useAsInput(rank, ref, tensor);
         } else {
           copies.before().add(new Copy(tensor, memory(rank).tensor(ref)));
+          if (use instanceof Signature.Use.Copied(_, boolean back) && back) {
+            copies.after().add(new Copy(memory(rank).tensor(ref), tensor));
+          }
         }
       }
     }

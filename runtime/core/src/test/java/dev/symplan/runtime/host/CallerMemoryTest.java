@@ -157,6 +157,41 @@ class CallerMemoryTest {
     }
   }
 
+  /** Ops write into it where the plan has it, and the caller finds that where it lies. */
+  @Test
+  void copiesBackWhatOpsWrite() {
+    var text =
+        """
+        graph counts(x: f32[8, 4], y: f32[8, 4]) {
+          a = aten::add_.Tensor(x, y)
+          b = aten::mul.Tensor(x, y)
+          return b
+        }
+        """;
+    try (var arena = Arena.ofShared();
+        var session = open(text, MemorySpace.LOCAL, MemorySpace.LOCAL)) {
+      assertThat(session.signature(0).inputs())
+          .extracting(Slot::use)
+          .satisfiesExactly(
+              use -> assertThat(((Use.Copied) use).back()).isTrue(),
+              use -> assertThat(((Use.Copied) use).back()).isFalse());
+      assertThat(session.mayWriteInput(0, 0)).isTrue();
+      assertThat(session.mayWriteInput(0, 1)).isFalse();
+      var count = tensor(arena, 1);
+      var step = tensor(arena, 10);
+      var product = tensor(arena, -1);
+      session.bind(0, new CallerMemory(all(count, step), all(product)));
+      for (int run = 1; run <= 3; run++) {
+        session.runIn(0);
+        assertThat(at(count, 0)).isEqualTo(1 + run * 10);
+        assertThat(at(product, 0)).isEqualTo(10 * at(count, 0));
+      }
+      session.run("counts", 2);
+      assertThat(at(count, 0)).isEqualTo(51);
+      assertThat(at(step, 0)).isEqualTo(10);
+    }
+  }
+
   @Test
   void runsSeveralRanks() {
     try (var arena = Arena.ofShared();

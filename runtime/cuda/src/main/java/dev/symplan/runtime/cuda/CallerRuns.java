@@ -103,13 +103,15 @@ final class CallerRuns {
         memory.inputs(),
         ArenaKind.EXTERNAL_INPUT,
         direct,
-        in);
+        in,
+        out);
     bind(
         signature.outputs(),
         program.outputs(),
         memory.outputs(),
         ArenaKind.EXTERNAL_OUTPUT,
         direct,
+        out,
         out);
     var directs = direct.build();
     var addresses = ImmutableLongArray.builder(directs.size());
@@ -131,6 +133,7 @@ final class CallerRuns {
 
   /**
    * @param copies from the caller's memory to the plan's
+   * @param back those of inputs that are copied in the other direction as well
    */
   private void bind(
       List<Slot> slots,
@@ -138,23 +141,28 @@ final class CallerRuns {
       CallerMemory.Stretches memory,
       ArenaKind arena,
       ImmutableList.Builder<Direct> direct,
-      ImmutableList.Builder<Copy> copies) {
+      ImmutableList.Builder<Copy> copies,
+      ImmutableList.Builder<Copy> back) {
     for (int i = 0; i < slots.size(); i++) {
       long at = memory.addresses().get(i);
       switch (slots.get(i).use()) {
         case Use.Direct _ -> direct.add(new Direct(arena, i, at));
-        case Use.Copied(var place) -> {
+        case Use.Copied(var place, boolean written) -> {
           var ref = refs.get(i).orElseThrow();
           if (!ref.type().isDense()) {
             throw new RunException(
                 "%s has gaps between its elements, and the plan has it at %s: plan it as external"
                     .formatted(slots.get(i).name(), place));
           }
-          copies.add(
+          var copy =
               new Copy(
                   new DevicePointer(at),
                   new DevicePointer(gpu.memory().address(ref)),
-                  ref.type().storageBytes()));
+                  ref.type().storageBytes());
+          copies.add(copy);
+          if (written) {
+            back.add(copy);
+          }
         }
         case Use.Nothing _, Use.OfInput _, Use.OfOutput _ -> {}
       }

@@ -35,7 +35,7 @@ final class SignatureJson {
     switch (slot.use()) {
       case Use.Nothing _ -> node.put("use", "nothing");
       case Use.Direct _ -> node.put("use", "direct");
-      case Use.Copied(var place) -> node.put("use", "copied").put("place", place);
+      case Use.Copied(var place, _) -> node.put("use", "copied").put("place", place);
       case Use.OfInput(int input, long offset) ->
           node.put("use", "input").put("of", input).put("offset", elements(slot, offset));
       case Use.OfOutput(int output, long offset) ->
