@@ -7,6 +7,7 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 
 /**
  * A tensor in host memory.
@@ -45,11 +46,20 @@ public record HostTensor(MemorySegment memory, TensorType type) {
     return new HostTensor(memory, other);
   }
 
-  /** {@return where an element is, in bytes from the first one} */
+  /**
+   * {@return where an element is, in bytes from the first one}
+   *
+   * @param index one for each dimension; none, where the tensor has one element
+   * @throws IllegalArgumentException when it has fewer, or more
+   * @throws IndexOutOfBoundsException when no element has the index
+   */
   public long offset(long... index) {
+    if (index.length != type.rank() && !(index.length == 0 && type.numel() == 1)) {
+      throw new IllegalArgumentException("%s indices for %s".formatted(index.length, type));
+    }
     long offset = 0;
     for (int i = 0; i < index.length; i++) {
-      offset += index[i] * type.stride(i);
+      offset += Objects.checkIndex(index[i], type.size(i)) * type.stride(i);
     }
     return offset * type.dtype().bytes();
   }
