@@ -9,8 +9,8 @@ import java.util.OptionalInt;
 /**
  * Options of a session.
  *
- * @param timeout how long a rank waits for others before the run is given up; empty for the
- *     backend's own
+ * @param timeout how long a rank waits for others before the run is given up, at most {@link
+ *     #LONGEST_TIMEOUT}; empty for the backend's own
  * @param launch whether this process has all ranks or one, where no world says so
  * @param world the processes that have one rank each, which the session does not close
  * @param multicast whether it may make NVLink multicast objects, if the plan has such variants. A
@@ -33,6 +33,9 @@ public record SessionOptions(
     boolean dependentLaunches,
     OptionalInt device) {
 
+  /** What longer timeouts are taken for. */
+  public static final Duration LONGEST_TIMEOUT = Duration.ofSeconds(1_000_000);
+
   /**
    * The backend's timeout, and what the environment says about processes; no multicast; products by
    * the fastest algorithms; kernels that begin as early as they may.
@@ -52,6 +55,7 @@ public record SessionOptions(
     if (timeout.isPresent() && !timeout.get().isPositive()) {
       throw new IllegalArgumentException("a timeout of " + timeout.get());
     }
+    timeout = timeout.map(most -> most.compareTo(LONGEST_TIMEOUT) > 0 ? LONGEST_TIMEOUT : most);
     if (device.isPresent() && device.getAsInt() < 0) {
       throw new IllegalArgumentException("device " + device.getAsInt());
     }

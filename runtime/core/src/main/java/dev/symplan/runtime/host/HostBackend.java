@@ -28,7 +28,7 @@ public final class HostBackend implements Backend {
    * @param timeout how long a rank waits for others before the run is given up
    */
   public HostBackend(Duration timeout) {
-    this.timeout = timeout;
+    this.timeout = SessionOptions.DEFAULT.withTimeout(timeout).timeout().orElseThrow();
   }
 
   @Override

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.Set;
@@ -29,6 +30,19 @@ class HostFailuresTest {
         return o
       }
       """;
+
+  @Test
+  void timeoutsMayBeAsLongAsTheyLike() {
+    var longest = Duration.ofSeconds(Long.MAX_VALUE);
+    var options = SessionOptions.DEFAULT.withTimeout(longest);
+    assertThat(options.timeout()).contains(SessionOptions.LONGEST_TIMEOUT);
+    try (var session =
+            Session.open(Programs.plan(HostSessionTest.SUM), new HostBackend(), options);
+        var other = Session.open(Programs.plan(HostSessionTest.SUM), new HostBackend(longest))) {
+      session.run();
+      other.run();
+    }
+  }
 
   @Test
   void reportsOneErrorWhenAKernelFails() {
