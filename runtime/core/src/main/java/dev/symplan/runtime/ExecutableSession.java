@@ -190,11 +190,10 @@ public abstract class ExecutableSession implements Session {
     requireOpen();
     var ref = program(rank).inputs().get(index);
     if (isAwaited(next)
-        && index >= graphs.get(begun).firstInput()
         && index < graphs.get(next).firstInput()
         && ref.filter(input -> input.type().space() == MemorySpace.DONATED).isPresent()) {
       throw new IllegalStateException(
-          "input '%s' was donated to a graph that has run, so graph '%s' may use its memory; run the rest, or restart()"
+          "input '%s' was donated, so graph '%s' may use its memory; run the rest, or restart()"
               .formatted(inputNames(rank).get(index), graphs.get(next).name()));
     }
     handOut(rank, index);
