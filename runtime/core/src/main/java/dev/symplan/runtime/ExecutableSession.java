@@ -7,6 +7,7 @@ import dev.symplan.codegen.Instruction.SetupEnd;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Optional;
@@ -87,7 +88,15 @@ public abstract class ExecutableSession implements Session {
   }
 
   protected final RankProgram program(int rank) {
-    return executable.ranks().get(rank);
+    return executable.ranks().get(checked(rank));
+  }
+
+  private int checked(int rank) {
+    if (rank < 0 || rank >= ranks()) {
+      throw new IllegalArgumentException(
+          "rank %s does not exist; there are %s".formatted(rank, Units.count(ranks(), "rank")));
+    }
+    return rank;
   }
 
   @Override
@@ -210,12 +219,12 @@ public abstract class ExecutableSession implements Session {
 
   @Override
   public final boolean mayWriteInput(int rank, int index) {
-    return writtenInputs.get(rank).contains(index);
+    return writtenInputs.get(checked(rank)).contains(index);
   }
 
   @Override
   public final Signature signature(int rank) {
-    return signatures.get(rank);
+    return signatures.get(checked(rank));
   }
 
   @Override

@@ -19,8 +19,10 @@ import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 
 /** Sessions run the graphs of a program one by one. */
@@ -195,6 +197,26 @@ class ProgramSessionTest {
       fill(session, "x", 0);
       session.run("f");
       assertThat(first(session, 0)).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void ranksThatDoNotExistAreRefused() {
+    try (var session = open(training(CompileOptions.DEFAULT))) {
+      List.<ThrowingCallable>of(
+              () -> session.input(99, 0),
+              () -> session.input(-1, "x"),
+              () -> session.inputNames(99),
+              () -> session.output(99, 0),
+              () -> session.outputCount(99),
+              () -> session.isExternalInput(99, 0),
+              () -> session.mayWriteInput(99, 0),
+              () -> session.signature(99))
+          .forEach(
+              call ->
+                  assertThatThrownBy(call)
+                      .isInstanceOf(IllegalArgumentException.class)
+                      .hasMessageEndingWith(" does not exist; there are 2 ranks"));
     }
   }
 

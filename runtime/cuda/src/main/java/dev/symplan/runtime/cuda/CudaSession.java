@@ -408,8 +408,8 @@ final class CudaSession extends ExecutableSession {
   @Override
   public Optional<HostTensor> output(int rank, int index) {
     requireOpen();
-    var local = local(rank);
     var ref = program(rank).outputs().get(index);
+    var local = local(rank);
     ref.ifPresent(r -> on(local, () -> local.copies().fetch(r)));
     return ref.map(local.copies()::tensor);
   }
