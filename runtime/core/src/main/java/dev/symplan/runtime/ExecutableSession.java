@@ -256,6 +256,10 @@ public abstract class ExecutableSession implements Session {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
     }
     requireFits(ref.get(), tensor, name);
+    if (tensor.memory().isReadOnly() && mayWriteInput(rank, index)) {
+      throw new IllegalArgumentException(
+          name + ": the memory is read-only, and the graph may write into it");
+    }
     handOut(rank, index);
     useAsInput(rank, ref.get(), tensor);
   }

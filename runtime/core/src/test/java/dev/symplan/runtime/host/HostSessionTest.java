@@ -164,6 +164,28 @@ class HostSessionTest {
   }
 
   @Test
+  void refusesReadOnlyMemoryThatAGraphWrites() {
+    var text =
+        """
+        graph adds(x: f32[8, 4], y: f32[8, 4]) {
+          z = aten::add_.Tensor(x, y)
+          return z
+        }
+        """;
+    var type = TensorType.contiguous(DType.F32, 8, 4);
+    try (var arena = Arena.ofShared();
+        var session = Session.open(external(text), new HostBackend())) {
+      var memory = new HostTensor(arena.allocate(128).asReadOnly(), type);
+      assertThatThrownBy(() -> session.bindInput(0, 0, memory))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessage(
+              "input 'x' of rank 0: the memory is read-only, and the graph may write into it");
+      session.bindInput(0, 1, memory);
+      session.run();
+    }
+  }
+
+  @Test
   void showsMemoryThatNobodyWrote() {
     try (var session = Session.open(Programs.plan(SUM), new HostBackend())) {
       session.run();
