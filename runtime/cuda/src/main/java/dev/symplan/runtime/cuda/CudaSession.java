@@ -332,6 +332,7 @@ final class CudaSession extends ExecutableSession {
 
   private Timing time(ToIntBiFunction<Gpu, Integer> capture, int runs, int measurements) {
     requireOwnMemory();
+    restart();
     int times = Math.min(runs, RUNS_IN_GRAPH);
     int launches = Math.ceilDiv(runs, times);
     var measured = new double[measurements];
@@ -365,6 +366,7 @@ final class CudaSession extends ExecutableSession {
   @Override
   public Profile profile(int before) {
     requireOwnMemory();
+    restart();
     var found = new AtomicReference<Profile>();
     guarded(
         () -> {
