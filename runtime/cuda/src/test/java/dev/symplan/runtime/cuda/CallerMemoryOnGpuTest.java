@@ -69,10 +69,14 @@ class CallerMemoryOnGpuTest {
   }
 
   private static CudaSession open(MemorySpace inputs, MemorySpace outputs) {
+    return open(TEXT, inputs, outputs);
+  }
+
+  private static CudaSession open(String text, MemorySpace inputs, MemorySpace outputs) {
     var plan =
         Compiler.forDefaultTarget()
             .with(CompileOptions.DEFAULT.withInputs(inputs).withOutputs(outputs))
-            .compile(GraphParser.parse(new SourceFile("test.graph", TEXT)));
+            .compile(GraphParser.parse(new SourceFile("test.graph", text)));
     return CudaSession.open(
         Lowering.lower(plan),
         SessionOptions.DEFAULT.withTimeout(Duration.ofSeconds(10)).withCallerMemory(true));
@@ -158,6 +162,31 @@ class CallerMemoryOnGpuTest {
   @Test
   void copiesWhatThePlanHasInArenas() {
     agrees(MemorySpace.LOCAL, MemorySpace.LOCAL);
+  }
+
+  @Test
+  void copiesBackWhatOpsWrite() {
+    var text =
+        """
+        graph version 1
+        graph counts(x: f32[64, 64], y: f32[64, 64]) {
+          a = aten::add_.Tensor(x, y)
+          b = aten::mul.Tensor(x, y)
+          return b
+        }
+        """;
+    try (var session = open(text, MemorySpace.LOCAL, MemorySpace.LOCAL)) {
+      var count = tensor(1);
+      var step = tensor(10);
+      var product = tensor(0);
+      session.bind(0, new CallerMemory(all(List.of(count, step)), all(List.of(product))));
+      for (int run = 1; run <= 3; run++) {
+        session.run();
+        assertThat(values(count)).containsOnly(1 + 10 * run);
+        assertThat(values(step)).containsOnly(10);
+        assertThat(values(product)).containsOnly(10 * (1 + 10 * run));
+      }
+    }
   }
 
   @Test

@@ -1,6 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.diag.SourceFile;
@@ -77,6 +78,30 @@ class UploadOnGpuTest {
       session.time(2, 1);
       assertThat(session.input(0, "n").getLong(0)).isEqualTo(4);
       assertThat(session.output(0, 0).orElseThrow().getLong(0)).isEqualTo(4);
+    }
+  }
+
+  @Test
+  void timedRunsDiscardWhatGraphsHandOn() {
+    Gpus.require(1);
+    var text =
+        """
+        graph version 1
+        graph first(x: f32[8]) {
+          y = aten::exp(x)
+          symplan::border("second", 1, 0)
+          z = aten::neg(y)
+          return z
+        }
+        """;
+    var plan =
+        Compiler.forDefaultTarget().compile(GraphParser.parse(new SourceFile("test.graph", text)));
+    try (var session = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(30))) {
+      session.run("first");
+      session.time(1, 1);
+      assertThatThrownBy(() -> session.run("second")).isInstanceOf(IllegalStateException.class);
+      session.run("first");
+      session.run("second");
     }
   }
 }
