@@ -74,7 +74,7 @@ record IntegerBlocks() implements Blocks<long[]> {
       case BIT_AND -> map((x, y) -> x & y, a, b, out, n);
       case SHIFT_LEFT -> map((x, y) -> x << y, a, b, out, n);
       case SHIFT_RIGHT -> map((x, y) -> x >> y, a, b, out, n);
-      case DIV -> map((x, y) -> x / divisor(x, y), a, b, out, n);
+      case DIV -> map((x, y) -> x / divisor(y), a, b, out, n);
     }
   }
 
@@ -102,9 +102,9 @@ record IntegerBlocks() implements Blocks<long[]> {
       case BIT_NOT -> map((x, _) -> ~x, a, a, out, n);
       case ABS -> map((x, _) -> Math.abs(x), a, a, out, n);
       case POW -> map(SpecialFunctions::pow, a, b, out, n);
-      case FMOD -> map((x, y) -> x % divisor(x, y), a, b, out, n);
-      case FLOOR_DIV -> map((x, y) -> Math.floorDiv(x, divisor(x, y)), a, b, out, n);
-      case FLOOR_MOD -> map((x, y) -> Math.floorMod(x, divisor(x, y)), a, b, out, n);
+      case FMOD -> map((x, y) -> x % divisor(y), a, b, out, n);
+      case FLOOR_DIV -> map((x, y) -> Math.floorDiv(x, divisor(y)), a, b, out, n);
+      case FLOOR_MOD -> map((x, y) -> Math.floorMod(x, divisor(y)), a, b, out, n);
       case FMIN, MINIMUM -> map(Math::min, a, b, out, n);
       case FMAX, MAXIMUM -> map(Math::max, a, b, out, n);
       case GCD -> map(SpecialFunctions::gcd, a, b, out, n);
@@ -114,9 +114,9 @@ record IntegerBlocks() implements Blocks<long[]> {
     }
   }
 
-  private static long divisor(long dividend, long divisor) {
+  private static long divisor(long divisor) {
     if (divisor == 0) {
-      throw new ArithmeticException("integer division of " + dividend + " by zero");
+      throw new ArithmeticException("integer division by zero");
     }
     return divisor;
   }

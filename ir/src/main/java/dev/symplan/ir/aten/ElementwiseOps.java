@@ -116,7 +116,7 @@ final class ElementwiseOps {
                 Gives.SAME,
                 "max min",
                 "aten::NAME.other(Tensor self, Tensor other) -> Tensor"),
-            binary(Takes.INTEGERS, Gives.SAME, "gcd lcm", BINARY),
+            binary(Takes.SIGNED_INTEGERS, Gives.SAME, "gcd lcm", BINARY),
             binary(Takes.REAL_FLOATS, Gives.SAME, "hypot nextafter", BINARY),
             binary(Takes.ANY, Gives.FLOAT, "logaddexp", BINARY),
             binary(Takes.REAL, Gives.FLOAT, "atan2 logaddexp2", BINARY),

@@ -51,6 +51,8 @@ final class ElementwiseTypes {
     REAL_FLOATS(d -> d.isFloat(), "real floats", REAL.hint),
     COMPLEX(d -> d.kind() == Kind.COMPLEX, "complex numbers"),
     INTEGERS(Promotion::isIntegral, "integers and bool"),
+    /** Those that a signed number of 64 bits holds. */
+    SIGNED_INTEGERS(d -> INTEGERS.holds.test(d) && d != DType.U64, "integers but u64, and bool"),
     FLOATS(d -> !Promotion.isIntegral(d), "floats");
 
     private final Predicate<DType> holds;

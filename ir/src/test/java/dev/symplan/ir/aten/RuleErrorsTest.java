@@ -39,6 +39,7 @@ class RuleErrorsTest {
         "aten::as_strided_scatter(x, v, [6], [4], 5) | reaches outside the memory of self, which"
             + " has 96 bytes",
         "aten::bitwise_and.Tensor(x, x)        | works on integers and bool, not on f32",
+        "aten::gcd(u, u)                       | works on integers but u64, and bool, not on u64",
         "aten::view(x, [5, 5])                 | 24 elements do not fit the shape [5, 5]",
         "aten::view(t, [24])                   | f32[4, 6][1, 4] cannot be viewed as [24] without a"
             + " copy",
@@ -120,7 +121,7 @@ class RuleErrorsTest {
         """
         graph version 1
         graph g(x: f32[4, 6], y: f32[5, 8], w: f32[6, 8], h: bf16[6, 8], t: f32[4, 6][1, 4],
-                v: f32[6], i: i64[3], m: b8[4], s: f32[], e: f32[0], k: i64[]) {
+                v: f32[6], i: i64[3], m: b8[4], s: f32[], e: f32[0], k: i64[], u: u64[2]) {
           %s
           return
         }

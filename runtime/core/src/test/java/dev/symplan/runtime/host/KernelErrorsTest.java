@@ -104,7 +104,7 @@ class KernelErrorsTest {
         "aten::repeat_interleave.self_Tensor(f32[3, 2], i64[3], 0, output_size=5)|2|2 repetitions"
             + " of element 2 do not fit output_size 5",
         "aten::_grouped_mm(f32[8, 4], f32[2, 4, 6], i32[2])|9|offs ends group 0 at 9 of 8",
-        "aten::floor_divide(i64[3], i64[3])|0|integer division of 0 by zero",
+        "aten::floor_divide(i64[3], i64[3])|0|integer division by zero",
       })
   void outOfRange(String call, long number, String message) {
     var name = call.substring(0, call.indexOf('('));
