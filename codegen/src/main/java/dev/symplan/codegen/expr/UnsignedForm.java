@@ -8,8 +8,8 @@ import dev.symplan.codegen.expr.Primitive.Operator;
 
 /**
  * Primitives of unsigned 64-bit integers in terms of those of signed ones, which have the same
- * bits. Without their highest bit, numbers are in the order of signed ones, see Warren, <i>Hacker's
- * Delight</i>, 2nd edition, sections 2-12 and 9-3.
+ * bits. With the highest bit flipped, unsigned numbers are in the order of signed ones: Warren,
+ * <i>Hacker's Delight</i>, 2nd edition, sections 2-12 and 9-3.
  */
 final class UnsignedForm {
   private static final Expr HIGHEST_BIT = new Expr.Int(Long.MIN_VALUE);
