@@ -33,7 +33,7 @@ public record SessionOptions(
     boolean dependentLaunches,
     OptionalInt device) {
 
-  /** What longer timeouts are taken for. */
+  /** The longest timeout; longer ones count as this one. */
   public static final Duration LONGEST_TIMEOUT = Duration.ofSeconds(1_000_000);
 
   /**
